@@ -1,0 +1,1 @@
+"""Answers from indexed passages. Knows neither Slack nor file formats."""
