@@ -77,6 +77,7 @@ class State(TypedDict):
     query: NotRequired[str]
     continues: NotRequired[str]  # the topic that this question leans on
     subqueries: NotRequired[list[str]]
+    focuses: NotRequired[list[str]]  # what each subquery is about, where that is a part of it
     tried: NotRequired[list[str]]
     found: NotRequired[list[Found]]
     evidence: NotRequired[list[Kept]]
@@ -122,8 +123,9 @@ async def plan(state: State, run: Run) -> dict[str, Any]:
     if not analyse(query):
         return {"subqueries": [], "title": "The question names nothing to look for"}
     parts = planning.subqueries(query)
-    title = "One search" if len(parts) == 1 else f"{len(parts)} searches: {'; '.join(parts)}"
-    return {"subqueries": parts, "title": title}
+    texts = [part.text for part in parts]
+    title = "One search" if len(texts) == 1 else f"{len(texts)} searches: {'; '.join(texts)}"
+    return {"subqueries": texts, "focuses": [part.focus for part in parts], "title": title}
 
 
 async def retrieve(state: State, run: Run) -> dict[str, Any]:
@@ -180,7 +182,7 @@ async def judge(state: State, run: Run) -> dict[str, Any]:
 async def _score(state: State, run: Run, rarity: Any, number: int) -> list[judging.Scored]:
     text = state["subqueries"][number]
     topic = state.get("continues", "")
-    wanted = judging.need(state["question"] if topic else text, topic, rarity)
+    wanted = judging.need(state["question"] if topic else text, topic, rarity, focus=state["focuses"][number])
     passages = [run.passages[f["chunk"]] for f in state["found"] if f["subquery"] == number and f["chunk"] in run.passages]
     chosen = judging.candidates(wanted, passages)
     vectors = await run.deps.embedder.embed_documents([judging.unit_text(c) for c in chosen])
@@ -403,6 +405,7 @@ class Agent:
         same = values.get("turn") == question.key
         if not (same and values.get("outcome")):
             entry = None if same and snapshot.next else _new_turn(question)
+            values = cast(State, {**values, **(entry or {})})
             stream = self._graph.astream(
                 entry, config, context=Run(deps=self.deps), stream_mode=["updates", "custom"], durability="async"
             )
@@ -431,6 +434,7 @@ def _new_turn(question: Question) -> dict[str, Any]:
         "query": "",
         "continues": "",
         "subqueries": [],
+        "focuses": [],
         "tried": [],
         "found": [],
         "evidence": [],

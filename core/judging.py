@@ -15,8 +15,10 @@ from core.types import Passage, Unit
 from core.units import headings, units
 
 HISTORY_WEIGHT = 0.6  # words that only the earlier turns said count less
-UNKNOWN_RARITY = 6.0  # a word that no document has: as rare as one in some hundred chunks
+UNKNOWN_SHARE = 1.15  # a word that no document has is somewhat rarer than the rarest known word of the question
+DEFAULT_RARITY = 3.0  # where no word of the question is known
 MAX_UNITS = 32  # whose meaning is compared; the rest is ruled out by words
+FOCUS_SHARE = 0.5
 SUPPORT_FLOOR = 0.5  # under it the documents do not say
 RELATIVE_FLOOR = 0.82  # evidence reaches at least this share of the best support
 MAX_EVIDENCE = 5
@@ -34,6 +36,8 @@ EXPECTED = {
     "person": (re.compile(r"\b(who|whom|whose)\b", re.IGNORECASE), re.compile(r"\b[A-Z][a-z]+|\b(engineer|operator|manager|officer|supervisor|director|staff|dean|team|department|person)\b")),
 }
 
+ASKING = re.compile(r"\b(how (often|frequently|much|many|long|high|low|fast|far|large|big|deep|thick|heavy|old|soon|wide)|(at )?(what|which) (interval|intervals|date|year|day|time|kind|type|sort))\b", re.IGNORECASE)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
@@ -41,6 +45,7 @@ class Need:
 
     terms: Mapping[str, float]
     kind: str | None
+    focus: frozenset[str] = frozenset()  # terms of which a unit, with its context, must have at least half
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +75,17 @@ def expected_kind(question: str) -> str | None:
     return next((kind for kind, (asks, _) in EXPECTED.items() if asks.search(question)), None)
 
 
-def need(question: str, topic: str, rarity: Mapping[str, float]) -> Need:
+def need(question: str, topic: str, rarity: Mapping[str, float], *, focus: str = "") -> Need:
     """Words of the question at full weight, words of the topic that it continues at less; each by its rarity."""
-    terms = {term: rarity.get(term, UNKNOWN_RARITY) * HISTORY_WEIGHT for term in analyse(topic)}
-    terms |= {term: rarity.get(term, UNKNOWN_RARITY) for term in analyse(question)}
-    return Need(terms=terms, kind=expected_kind(question))
+    unknown = UNKNOWN_SHARE * max((rarity[t] for t in analyse(f"{topic} {question}") if t in rarity), default=DEFAULT_RARITY)
+    terms = {term: rarity.get(term, unknown) * HISTORY_WEIGHT for term in analyse(_said(topic))}
+    terms |= {term: rarity.get(term, unknown) for term in analyse(_said(question))}
+    return Need(terms=terms, kind=expected_kind(question), focus=frozenset(analyse(focus)))
+
+
+def _said(question: str) -> str:
+    """The question without the words that only say what kind of answer is asked for."""
+    return ASKING.sub(" ", question)
 
 
 def share(found: set[str], terms: Mapping[str, float]) -> float:
@@ -102,6 +113,8 @@ def candidates(wanted: Need, passages: Sequence[Passage]) -> list[Candidate]:
         words = [set(analyse(unit.text)) for unit in parts]
         for place, unit in enumerate(parts):
             near = around.union(*words[max(0, place - 1) : place + 2])
+            if len(wanted.focus & near) < FOCUS_SHARE * len(wanted.focus):
+                continue
             found.append(
                 Candidate(passage=passage, unit=unit, in_unit=share(words[place], wanted.terms), in_context=share(near, wanted.terms))
             )

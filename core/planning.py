@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from core.text import analyse
 from core.types import Turn
@@ -16,6 +17,16 @@ PAIR = re.compile(
 TWO_QUESTIONS = re.compile(r"[,;]?\s+and\s+(?=(?:what|how|when|which|who|where|why|is|are|does|do)\b)|\?\s+(?=\w)", re.IGNORECASE)
 MIN_CONTENT_WORDS = 3
 MAX_TOPIC_CHARACTERS = 300
+RARE_SHARE = 0.5  # of the rarest word's rarity: what is less rare does not help to find it
+MAX_BETTER_WORDS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubQuery:
+    """One search of a question. What speaks to it must speak of its `focus`, where it has one."""
+
+    text: str
+    focus: str = ""
 
 
 def refers_back(question: str) -> bool:
@@ -39,26 +50,26 @@ def standalone(question: str, topic: str) -> str:
     return f"{topic.rstrip(' ?.!')}: {question.strip()}" if topic else question.strip()
 
 
-def subqueries(query: str) -> list[str]:
+def subqueries(query: str) -> list[SubQuery]:
     """One query, or the two sides of a comparison, or two questions asked at once."""
     parts = [part.strip(" ,;") for part in TWO_QUESTIONS.split(query) if len(set(analyse(part))) >= MIN_CONTENT_WORDS - 1]
     if len(parts) == 2:
-        return parts
-    if not COMPARES.search(query):
-        return [query]
-    pair = PAIR.search(query)
+        return [SubQuery(text=part) for part in parts]
+    pair = PAIR.search(query) if COMPARES.search(query) else None
     if pair is None:
-        return [query]
+        return [SubQuery(text=query)]
     head, first, second = (pair[name].strip() for name in ("head", "first", "second"))
     if not analyse(first) or not analyse(second):
-        return [query]
-    return [f"{head} {first}", f"{head} {second}"]
+        return [SubQuery(text=query)]
+    head = " ".join(COMPARES.sub(" ", head).split())
+    return [SubQuery(text=f"{head} {side}", focus=side) for side in (first, second)]
 
 
 def better_query(query: str, rarity: Mapping[str, float], tried: Sequence[str]) -> str | None:
     """The query's rare words that the documents do have, rarest first; None where that says nothing new."""
     words = list(dict.fromkeys(re.findall(r"[^\W_][\w./-]*", query)))
     known = [(max((rarity.get(term, 0.0) for term in analyse(word)), default=0.0), word) for word in words]
-    kept = [word for weight, word in sorted(known, key=lambda pair: -pair[0]) if weight > 0][:8]
+    rarest = max((weight for weight, _ in known), default=0.0)
+    kept = [word for weight, word in sorted(known, key=lambda pair: -pair[0]) if weight > RARE_SHARE * rarest][:MAX_BETTER_WORDS]
     text = " ".join(kept)
     return text if kept and text not in tried and set(analyse(text)) != set(analyse(query)) else None

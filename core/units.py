@@ -15,7 +15,7 @@ LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
 SUPERSCRIPT = re.compile(r"<sup>\s*([^<]*?)\s*</sup>", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-ZÀ-Þ0-9])")
 ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|approx|fig|figs|no|nos|vol|sec|sect|ch|eq|ref|resp|max|min|dr|mr|mrs|ms|prof|st|inc|ltd|co|corp|vs|cf|al|dept|u\.s|p|pp)|\b[A-Z]|^\s*\d{1,3})\.$",
+    r"(?:\b(?:e\.g|i\.e|etc|approx|fig|figs|no|nos|vol|sec|sect|ch|eq|ref|resp|max|min|dr|mr|mrs|ms|prof|st|inc|ltd|co|corp|vs|cf|al|dept|u\.s|p|pp)|(?-i:\b[A-Z])|^\s*\d{1,3})\.$",
     re.IGNORECASE,
 )
 LETTERS = re.compile(r"[^\W\d_]")

