@@ -122,7 +122,7 @@ async def plan(state: State, run: Run) -> dict[str, Any]:
     query = state["query"]
     if not analyse(query):
         return {"subqueries": [], "title": "The question names nothing to look for"}
-    parts = planning.subqueries(query)
+    parts = [planning.SubQuery(text=query)] if state["continues"] else planning.subqueries(query)
     texts = [part.text for part in parts]
     title = "One search" if len(texts) == 1 else f"{len(texts)} searches: {'; '.join(texts)}"
     return {"subqueries": texts, "focuses": [part.focus for part in parts], "title": title}

@@ -11,7 +11,7 @@ from core.types import Citation, Evidence, Page, Passage, Unit
 from core.units import plain, sentences, units
 
 MIN_OVERLAP = 0.4  # share of a claim's content words that its quote, with its section, must have
-MARKER_AFTER_STOP = re.compile(r"([.!?])\s*((?:\[\d{1,2}\]\s*)+)")
+MARKER_AFTER_STOP = re.compile(r"([.!?])[ \t]*((?:\[\d{1,2}\][ \t]*)+)")
 BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 
 
@@ -99,10 +99,11 @@ class _Checker:
 
 def pieces(draft: str, *, extractive: bool) -> list[str]:
     """The claims of a draft: whole lines of an extractive one, sentences of a written one."""
-    found = []
-    for line in MARKER_AFTER_STOP.sub(r" \2\1", draft).splitlines():
-        text = BULLET.sub("", line) if not extractive else line
-        found += [line] if extractive else sentences(plain(text))
+    if extractive:
+        found = draft.splitlines()
+    else:
+        lines = MARKER_AFTER_STOP.sub(r" \2\1", draft).splitlines()
+        found = [sentence for line in lines for sentence in sentences(plain(BULLET.sub("", line)))]
     return [piece for piece in found if without_markers(piece).strip(" .")]
 
 

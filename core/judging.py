@@ -5,7 +5,7 @@ Fused search scores are not used: they order one list and say nothing about the 
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,29 +14,96 @@ from core.text import analyse
 from core.types import Passage, Unit
 from core.units import headings, units
 
-HISTORY_WEIGHT = 0.6  # words that only the earlier turns said count less
+HISTORY_WEIGHT = 0.5  # words that only the earlier turns said count less
+WEAK_WEIGHT = 0.25  # words that carry little: go, get, somebody, always
 UNKNOWN_SHARE = 1.15  # a word that no document has is somewhat rarer than the rarest known word of the question
 DEFAULT_RARITY = 3.0  # where no word of the question is known
-MAX_UNITS = 32  # whose meaning is compared; the rest is ruled out by words
+MAX_UNITS = 40  # whose meaning is compared; the rest is ruled out by words
 FOCUS_SHARE = 0.5
-SUPPORT_FLOOR = 0.5  # under it the documents do not say
+SUPPORT_FLOOR = 0.32  # under it the documents do not say
 RELATIVE_FLOOR = 0.82  # evidence reaches at least this share of the best support
 MAX_EVIDENCE = 5
 
+WEAK = frozenset(
+    analyse(
+        "always also anybody anyone ask away begin call come different exactly find get give go happen hold keep kind know leave let like long look make many mean"
+        " much must name need often one ones put say see set show so somebody someone something sort start stay take tell thing think time two type use used want way work"
+    )
+)
+ASKING = re.compile(
+    r"\b(how (often|frequently|much|many|long|high|low|fast|far|large|big|deep|thick|heavy|old|soon|wide)"
+    r"|(at )?(what|which) (interval|intervals|date|year|day|time|kind|type|sort))\b",
+    re.IGNORECASE,
+)
+
+# What a question asks for, and what a unit must show to be that kind of answer.
 EXPECTED = {
+    "price": (
+        re.compile(r"\b(cost|costs|price|prices|priced|fee|fees|how expensive)\b", re.IGNORECASE),
+        re.compile(r"[$€£¥]|\b(usd|eur|gbp|dollars?|euros?|free of charge|per cent|cents?)\b|%", re.IGNORECASE),
+    ),
     "frequency": (
-        re.compile(r"\b(how often|how frequently|what interval|which interval|at what intervals?)\b", re.IGNORECASE),
-        re.compile(r"\b(every|each|once|twice|daily|weekly|monthly|quarterly|yearly|annual(ly)?|hourly|intervals?|per (day|week|month|year|shift)|\d[\d,. ]* ?(h|hours?|days?|weeks?|months?|years?))\b", re.IGNORECASE),
+        re.compile(r"\b(how often|how frequently|(what|which) intervals?)\b", re.IGNORECASE),
+        re.compile(
+            r"\b(every|each|once|twice|daily|weekly|monthly|quarterly|yearly|annual(ly)?|hourly|intervals?|per (day|week|month|year|shift)"
+            r"|\d[\d,. ]* ?(h|hours?|days?|weeks?|months?|years?|y|m|d|w))\b",
+            re.IGNORECASE,
+        ),
     ),
     "quantity": (
-        re.compile(r"\b(how (much|many|long|high|low|fast|far|large|big|deep|thick|heavy|old|soon|wide)|what (is|are|was|were) the .{0,60}(number|amount|value|limit|pressure|temperature|speed|level|rate|ratio|size|cost|price|length|thickness|capacity|voltage|current|power|weight|percentage|range|clearance|torque|flow|head|total|revenue|income|sales))\b", re.IGNORECASE),
-        re.compile(r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|twelve|half|none|zero)\b", re.IGNORECASE),
+        re.compile(
+            r"\b(how (much|many|long|high|low|fast|far|large|big|deep|thick|heavy|old|wide)|what (is|are|was|were) the .{0,60}"
+            r"(number|amount|value|limit|pressure|temperature|speed|level|rate|ratio|size|length|thickness|capacity|voltage|current|power|weight"
+            r"|percentage|range|clearance|torque|flow|head|total|revenue|income|sales))\b",
+            re.IGNORECASE,
+        ),
+        re.compile(r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|twelve|half|none|zero|no)\b", re.IGNORECASE),
     ),
-    "time": (re.compile(r"\b(when|what (date|year|day|time)|which (date|year|day))\b", re.IGNORECASE), re.compile(r"\d|\b(before|after|until|during|as soon as|when)\b", re.IGNORECASE)),
-    "person": (re.compile(r"\b(who|whom|whose)\b", re.IGNORECASE), re.compile(r"\b[A-Z][a-z]+|\b(engineer|operator|manager|officer|supervisor|director|staff|dean|team|department|person)\b")),
+    "time": (
+        re.compile(r"\b(when|what (date|year|day|time)|which (date|year|day))\b", re.IGNORECASE),
+        re.compile(r"\d|\b(before|after|until|during|while|as soon as|when|if|once|january|february|march|april|may|june|july|august|september|october|november|december)\b", re.IGNORECASE),
+    ),
+    "person": (
+        re.compile(r"\b(who|whom|whose)\b", re.IGNORECASE),
+        re.compile(r"\b[A-Z][a-z]+|\b(engineer|operator|manager|officer|supervisor|director|staff|dean|team|department|person)\b"),
+    ),
 }
 
-ASKING = re.compile(r"\b(how (often|frequently|much|many|long|high|low|fast|far|large|big|deep|thick|heavy|old|soon|wide)|(at )?(what|which) (interval|intervals|date|year|day|time|kind|type|sort))\b", re.IGNORECASE)
+# Measures by the words that ask for them; a number with the sign, or the sign in a column's name, shows one.
+# An answer in litres must show litres; a temperature may be shown by its sign instead of the word.
+MEASURES = {
+    "litr": r"l|litres?|liters?",
+    "liter": r"l|litres?|liters?",
+    "amper": r"a|ka|ma|amps?|amperes?",
+    "amp": r"a|ka|ma|amps?|amperes?",
+    "volt": r"v|kv|mv|volts?",
+    "watt": r"w|kw|mw|gw|watts?",
+    "kilowatt": r"kw|kilowatts?",
+    "megawatt": r"mw|megawatts?",
+    "metr": r"m|mm|cm|km|metres?|meters?",
+    "meter": r"m|mm|cm|km|metres?|meters?",
+    "millimetr": r"mm|millimetres?",
+    "hour": r"h|hrs?|hours?",
+    "minut": r"min|minutes?",
+    "second": r"s|sec|seconds?",
+    "degre": r"°\s?[cf]?|degrees?|k",
+    "kilogram": r"kg|kilograms?",
+    "tonn": r"t|tonnes?|tons?",
+    "bar": r"bar|mbar",
+    "percent": r"%|per ?cent",
+}
+QUANTITIES = {
+    "temperatur": r"°\s?[cf]|k",
+    "pressur": r"m?bar|k?pa|mpa|psi",
+    "speed": r"rpm|m/s|km/h|mph",
+    "voltag": r"v|kv|mv",
+    "current": r"a|ka|ma",
+    "power": r"w|kw|mw|kva|mva",
+}
+SIGNS = {
+    term: re.compile(rf"\d\s?(?:{sign})(?![a-z])|,\s(?:{sign})(?![a-z])|\((?:{sign})\)|\bunit (?:{sign})(?![a-z])", re.IGNORECASE)
+    for term, sign in (MEASURES | QUANTITIES).items()
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +112,7 @@ class Need:
 
     terms: Mapping[str, float]
     kind: str | None
+    measures: frozenset[str] = frozenset()  # of the question's terms, those that name a measure
     focus: frozenset[str] = frozenset()  # terms of which a unit, with its context, must have at least half
 
 
@@ -53,7 +121,8 @@ class Features:
     """The raw signals of one unit; each lies in 0..1 (cosine may fall below 0)."""
 
     in_unit: float  # share of the question's weighted words in the unit
-    in_context: float  # the same in unit, headings and neighbours
+    in_context: float  # the same in unit, headings, caption and neighbours
+    rarest: float  # share of the two heaviest words found in the context
     cosine: float  # unit and question
     passage_cosine: float
     expected: float  # 1: the unit has the kind of answer asked for, or none is asked for
@@ -78,9 +147,15 @@ def expected_kind(question: str) -> str | None:
 def need(question: str, topic: str, rarity: Mapping[str, float], *, focus: str = "") -> Need:
     """Words of the question at full weight, words of the topic that it continues at less; each by its rarity."""
     unknown = UNKNOWN_SHARE * max((rarity[t] for t in analyse(f"{topic} {question}") if t in rarity), default=DEFAULT_RARITY)
-    terms = {term: rarity.get(term, unknown) * HISTORY_WEIGHT for term in analyse(_said(topic))}
-    terms |= {term: rarity.get(term, unknown) for term in analyse(_said(question))}
-    return Need(terms=terms, kind=expected_kind(question), focus=frozenset(analyse(focus)))
+
+    def weight(term: str) -> float:
+        return rarity.get(term, unknown) * (WEAK_WEIGHT if term in WEAK else 1.0)
+
+    own = analyse(_said(question))
+    leaning = [term for term in analyse(_said(topic)) if term not in MEASURES]
+    terms = {term: weight(term) * HISTORY_WEIGHT for term in leaning} | {term: weight(term) for term in own}
+    measures = frozenset(term for term in own if term in MEASURES)
+    return Need(terms=terms, kind=expected_kind(question), measures=measures, focus=frozenset(analyse(focus)))
 
 
 def _said(question: str) -> str:
@@ -102,24 +177,45 @@ class Candidate:
     unit: Unit
     in_unit: float
     in_context: float
+    rarest: float
+    has_measures: bool
 
 
 def candidates(wanted: Need, passages: Sequence[Passage]) -> list[Candidate]:
     """The units of all passages that share most words with the question, best first."""
+    heaviest = sorted(wanted.terms, key=lambda term: -wanted.terms[term])[:2]
     found = []
     for passage in passages:
-        around = set(analyse(f"{passage.chunk.document} {passage.chunk.section} {headings(passage.chunk.text)}"))
-        parts = units(passage.chunk.text)
-        words = [set(analyse(unit.text)) for unit in parts]
+        chunk = passage.chunk
+        parts = units(chunk.text)
+        captions = " ".join(unit.text for unit in parts if CAPTION.match(unit.text))
+        around = set(analyse(f"{chunk.document} {chunk.section} {headings(chunk.text)} {captions}"))
+        words = [set(analyse(unit.text)) | _measured(unit.text, wanted.terms) for unit in parts]
         for place, unit in enumerate(parts):
-            near = around.union(*words[max(0, place - 1) : place + 2])
-            if len(wanted.focus & near) < FOCUS_SHARE * len(wanted.focus):
+            near = around | words[place]
+            if unit.kind != "row":
+                near = near.union(*words[max(0, place - 1) : place + 2])
+            if len(wanted.focus & near) < FOCUS_SHARE * len(wanted.focus) or CAPTION.match(unit.text):
                 continue
             found.append(
-                Candidate(passage=passage, unit=unit, in_unit=share(words[place], wanted.terms), in_context=share(near, wanted.terms))
+                Candidate(
+                    passage=passage,
+                    unit=unit,
+                    in_unit=share(words[place], wanted.terms),
+                    in_context=share(near, wanted.terms),
+                    rarest=sum(term in near for term in heaviest) / max(len(heaviest), 1),
+                    has_measures=wanted.measures <= words[place],
+                )
             )
     found.sort(key=lambda c: -(c.in_unit + c.in_context))
     return found[:MAX_UNITS]
+
+
+CAPTION = re.compile(r"^\s*(table|figure|fig\.|tab\.)\s*[\dA-Z][\w.-]*\s*[:.–-]?\s", re.IGNORECASE)
+
+
+def _measured(text: str, terms: Iterable[str]) -> set[str]:
+    return {term for term in terms if term in SIGNS and SIGNS[term].search(text)}
 
 
 def unit_text(candidate: Candidate) -> str:
@@ -131,21 +227,26 @@ def unit_text(candidate: Candidate) -> str:
 def score(wanted: Need, candidate: Candidate, cosine: float) -> Scored:
     """Support of one unit by the calibrated weights."""
     signals = candidate.passage.signals
-    asked = EXPECTED[wanted.kind][1].search(candidate.unit.text) if wanted.kind else True
+    shown = bool(EXPECTED[wanted.kind][1].search(candidate.unit.text)) if wanted.kind else True
     features = Features(
         in_unit=candidate.in_unit,
         in_context=candidate.in_context,
+        rarest=candidate.rarest,
         cosine=cosine,
         passage_cosine=signals.cosine or 0.0,
-        expected=1.0 if asked else 0.0,
+        expected=1.0 if shown and candidate.has_measures else 0.0,
         keyword_first=1.0 / signals.keyword_rank if signals.keyword_rank else 0.0,
     )
     return Scored(passage=candidate.passage, unit=candidate.unit, features=features, support=support(features))
 
 
-def support(f: Features) -> float:
+INTERCEPT = -8.6
+WEIGHTS = Features(in_unit=2.0, in_context=2.8, rarest=1.0, cosine=3.6, passage_cosine=2.0, expected=2.2, keyword_first=0.4)
+
+
+def support(features: Features) -> float:
     """Logistic map of the features, fitted on development questions (docs/LOG.md)."""
-    z = -6.2 + 1.6 * f.in_unit + 3.4 * f.in_context + 4.0 * f.cosine + 2.0 * f.passage_cosine + 1.0 * f.expected + 0.5 * f.keyword_first
+    z = INTERCEPT + sum(getattr(WEIGHTS, name) * getattr(features, name) for name in Features.__dataclass_fields__)
     return 1.0 / (1.0 + math.exp(-z))
 
 

@@ -6,8 +6,8 @@ from core.ports import ModelText, Prompt
 from core.types import Evidence, Tokens, Unit
 
 MAX_QUOTED_UNITS = 3
-MAX_CHARACTERS = 700
-NEXT_SHARE = 0.9  # a second source is quoted only where it supports nearly as well
+MAX_CHARACTERS = 500
+NEXT_SHARE = 0.8  # a second source is quoted only where it supports nearly as well
 
 
 class ExtractiveChat:
@@ -35,7 +35,7 @@ def quotable(evidence: tuple[Evidence, ...]) -> list[tuple[Evidence, Unit]]:
         if item.support < NEXT_SHARE * best:
             continue
         for unit in item.units:
-            if len(chosen) < MAX_QUOTED_UNITS and length + len(unit.text) <= MAX_CHARACTERS and not _said(unit, chosen):
+            if len(chosen) < MAX_QUOTED_UNITS and (not chosen or length + len(unit.text) <= MAX_CHARACTERS) and not _said(unit, chosen):
                 chosen.append((item, unit))
                 length += len(unit.text)
     return chosen

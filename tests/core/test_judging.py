@@ -53,7 +53,7 @@ def test_words_of_the_topic_count_less_than_words_of_the_question() -> None:
 def test_each_signal_alone_raises_support() -> None:
     wanted = need("strainer", "", RARITY)
     features = score(wanted, candidates(wanted, [PASSAGE])[0], 0.5).features
-    for name in ("in_unit", "in_context", "cosine", "passage_cosine", "expected", "keyword_first"):
+    for name in ("in_unit", "in_context", "rarest", "cosine", "passage_cosine", "expected", "keyword_first"):
         low = dataclasses.replace(features, **{name: 0.0})
         high = dataclasses.replace(features, **{name: 1.0})
         assert support(low) < support(high), name
@@ -62,6 +62,10 @@ def test_each_signal_alone_raises_support() -> None:
 def test_the_floor_lies_between_nothing_and_everything() -> None:
     wanted = need("strainer", "", RARITY)
     features = score(wanted, candidates(wanted, [PASSAGE])[0], 0.5).features
-    zero = dataclasses.replace(features, in_unit=0.0, in_context=0.0, cosine=0.1, passage_cosine=0.2, expected=0.0, keyword_first=0.0)
-    full = dataclasses.replace(features, in_unit=1.0, in_context=1.0, cosine=0.8, passage_cosine=0.7, expected=1.0, keyword_first=1.0)
+    zero = dataclasses.replace(
+        features, in_unit=0.0, in_context=0.0, rarest=0.0, cosine=0.1, passage_cosine=0.2, expected=0.0, keyword_first=0.0
+    )
+    full = dataclasses.replace(
+        features, in_unit=1.0, in_context=1.0, rarest=1.0, cosine=0.8, passage_cosine=0.7, expected=1.0, keyword_first=1.0
+    )
     assert support(zero) < SUPPORT_FLOOR < support(full)
