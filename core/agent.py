@@ -17,6 +17,7 @@ from core import judging, planning
 from core.checking import Checked, check
 from core.offline import ExtractiveChat
 from core.ports import Deps, ModelText, Prompt
+from core.prompts import NOT_FOUND
 from core.retrieval import Retriever, Search
 from core.text import analyse
 from core.types import Answer, Citation, Delta, Evidence, Passage, Principal, Question, Signals, Step, Tokens, Turn
@@ -28,7 +29,7 @@ MAX_ROUNDS = 2  # searches for one question
 MAX_DRAFTS = 2  # drafts of the model before its evidence is quoted instead
 PASSAGES_PER_QUERY = 10
 MAX_MESSAGES = 40  # kept of a conversation
-NOT_FOUND = "NOT FOUND"
+
 RECURSION_LIMIT = 30
 
 

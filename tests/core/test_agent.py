@@ -34,8 +34,12 @@ class World:
 
     async def read(self, *texts: str, name: str = "manual.pdf", place: str = "C1") -> str:
         """A document of one page per text, granted to the team in that place. Returns its version."""
-        pages = tuple(Page(number=n, label=None, origin="text", text=text, plain=text) for n, text in enumerate(texts, 1))
-        version = await self.store.begin_version(sha256=f"{name}{place}", name=name, media_type="application/pdf", size=1)
+        pages = tuple(
+            Page(number=n, label=None, origin="text", text=text, plain=text) for n, text in enumerate(texts, 1)
+        )
+        version = await self.store.begin_version(
+            sha256=f"{name}{place}", name=name, media_type="application/pdf", size=1
+        )
         await self.store.save_pages(version.id, Document(name=name, media_type="application/pdf", pages=pages), ())
         chunks = [
             Chunk(
@@ -54,10 +58,14 @@ class World:
             )
             for n, text in enumerate(texts, 1)
         ]
-        await self.index.write(version.id, chunks, await self.deps.embedder.embed_documents([c.embed_text for c in chunks]))
+        await self.index.write(
+            version.id, chunks, await self.deps.embedder.embed_documents([c.embed_text for c in chunks])
+        )
         await self.store.set_chunks(version.id, len(chunks))
         audience = Audience(place=place, principals=frozenset({TEAM}))
-        await self.store.switch(ref=FileRef(source="slack", key=f"F-{name}-{place}", name=name, audience=audience), version_id=version.id)
+        await self.store.switch(
+            ref=FileRef(source="slack", key=f"F-{name}-{place}", name=name, audience=audience), version_id=version.id
+        )
         return version.id
 
     async def ask(self, text: str, *, key: str = "T1:C1:1", thread: str = "T1:C1:1", **more: Any) -> Answer:
@@ -113,7 +121,10 @@ async def test_the_same_words_in_a_new_thread_lean_on_nothing(open_world: Any) -
 async def test_history_that_is_in_no_checkpoint_counts_too(open_world: Any) -> None:
     world = open_world()
     await world.read(OIL, OIL_CHANGE, STRAINER, THRUST)
-    history = (Turn(role="user", content="Which turbine oil does the guide bearing take?"), Turn(role="assistant", content="ISO VG 46."))
+    history = (
+        Turn(role="user", content="Which turbine oil does the guide bearing take?"),
+        Turn(role="assistant", content="ISO VG 46."),
+    )
     answer = await world.ask("and how often is it changed?", history=history)
     assert answer.citations[0].page_start == 2
 
@@ -121,7 +132,9 @@ async def test_history_that_is_in_no_checkpoint_counts_too(open_world: Any) -> N
 async def test_plan_searches_both_sides_of_a_comparison(open_world: Any) -> None:
     world = open_world()
     await world.read(STRAINER, OIL, THRUST)
-    answer = await world.ask("What is the difference in turbine oil litres between the guide bearing and the thrust bearing?")
+    answer = await world.ask(
+        "What is the difference in turbine oil litres between the guide bearing and the thrust bearing?"
+    )
     assert {citation.page_start for citation in answer.citations} >= {2, 3}
     assert len(world.index.queries) == 2
 
@@ -129,7 +142,9 @@ async def test_plan_searches_both_sides_of_a_comparison(open_world: Any) -> None
 async def test_a_comparison_with_one_side_missing_is_partial_and_says_which(open_world: Any) -> None:
     world = open_world()
     await world.read(STRAINER, OIL)
-    answer = await world.ask("What is the difference in turbine oil litres between the guide bearing and the hydraulic gantry crane winch?")
+    answer = await world.ask(
+        "What is the difference in turbine oil litres between the guide bearing and the hydraulic gantry crane winch?"
+    )
     assert answer.status == "partial"
     assert "crane" in answer.missing[0]
 
@@ -169,7 +184,11 @@ async def test_judge_sends_one_better_query_back(open_world: Any) -> None:
 
 
 async def test_verify_drops_a_sentence_with_another_number_and_keeps_the_rest(open_world: Any) -> None:
-    world = open_world(ScriptedChat("The guide bearing takes 180 litres of turbine oil [1]. The guide bearing takes 999 litres of turbine oil [1]."))
+    world = open_world(
+        ScriptedChat(
+            "The guide bearing takes 180 litres of turbine oil [1]. The guide bearing takes 999 litres of turbine oil [1]."
+        )
+    )
     await world.read(OIL, STRAINER)
     answer = await world.ask("How many litres of turbine oil does the guide bearing take?")
     assert answer.text == "The guide bearing takes 180 litres of turbine oil [1]."
@@ -178,7 +197,10 @@ async def test_verify_drops_a_sentence_with_another_number_and_keeps_the_rest(op
 
 
 async def test_a_draft_that_fails_is_written_again_with_the_remarks(open_world: Any) -> None:
-    chat = ScriptedChat("It takes 999 litres of turbine oil in the guide bearing [1].", "The guide bearing takes 180 litres of turbine oil [1].")
+    chat = ScriptedChat(
+        "It takes 999 litres of turbine oil in the guide bearing [1].",
+        "The guide bearing takes 180 litres of turbine oil [1].",
+    )
     world = open_world(chat)
     await world.read(OIL, STRAINER)
     answer = await world.ask("How many litres of turbine oil does the guide bearing take?")
@@ -238,7 +260,9 @@ async def test_a_run_that_broke_off_resumes_where_it_was(open_world: Any) -> Non
     with pytest.raises(ModelUnavailable):
         await world.ask(asked)
     searches = len(world.index.queries)
-    world.agent = Agent(Deps(index=world.index, embedder=HashEmbedder(), chat=ExtractiveChat(), store=world.store), world.saver)
+    world.agent = Agent(
+        Deps(index=world.index, embedder=HashEmbedder(), chat=ExtractiveChat(), store=world.store), world.saver
+    )
     answer = await world.ask(asked)
     assert "180" in answer.text
     assert len(world.index.queries) == searches
@@ -267,9 +291,22 @@ async def test_the_state_holds_no_text_of_a_document(open_world: Any) -> None:
 async def test_progress_comes_first_and_the_answer_last(open_world: Any) -> None:
     world = open_world()
     await world.read(OIL, STRAINER)
-    question = Question(key="k", text="How many litres of turbine oil does the guide bearing take?", conversation="k", principals=frozenset({TEAM}), place="C1")
+    question = Question(
+        key="k",
+        text="How many litres of turbine oil does the guide bearing take?",
+        conversation="k",
+        principals=frozenset({TEAM}),
+        place="C1",
+    )
     events = [event async for event in world.agent.ask(question)]
-    assert [e.node for e in events if isinstance(e, Step)] == ["condense", "plan", "retrieve", "judge", "answer", "verify"]
+    assert [e.node for e in events if isinstance(e, Step)] == [
+        "condense",
+        "plan",
+        "retrieve",
+        "judge",
+        "answer",
+        "verify",
+    ]
     assert any(isinstance(e, Delta) for e in events)
     assert isinstance(events[-1], Answer)
 
@@ -277,7 +314,10 @@ async def test_progress_comes_first_and_the_answer_last(open_world: Any) -> None
 async def test_threads_run_side_by_side_without_mixing(open_world: Any) -> None:
     world = open_world()
     await world.read(OIL, STRAINER)
-    texts = ["How many litres of turbine oil does the guide bearing take?", "How often is the strainer of the cooling water cleaned?"]
+    texts = [
+        "How many litres of turbine oil does the guide bearing take?",
+        "How often is the strainer of the cooling water cleaned?",
+    ]
     answers = await asyncio.gather(*(world.ask(texts[n % 2], key=f"k{n}", thread=f"t{n}") for n in range(8)))
     assert [a.citations[0].page_start for a in answers] == [1, 2] * 4
 

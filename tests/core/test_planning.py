@@ -6,25 +6,38 @@ from core.planning import SubQuery, better_query, refers_back, standalone, subqu
 from core.types import Turn
 
 
-@pytest.mark.parametrize("question", ["And how often?", "what about the thrust bearing", "Who approves it?", "How many?"])
+@pytest.mark.parametrize(
+    "question", ["And how often?", "what about the thrust bearing", "Who approves it?", "How many?"]
+)
 def test_a_follow_up_leans_on_the_turn_before(question: str) -> None:
     assert refers_back(question)
 
 
-@pytest.mark.parametrize("question", ["Which oil grade does the guide bearing take?", "How do I close the intake gate in an emergency?"])
+@pytest.mark.parametrize(
+    "question", ["Which oil grade does the guide bearing take?", "How do I close the intake gate in an emergency?"]
+)
 def test_a_question_of_its_own_does_not(question: str) -> None:
     assert not refers_back(question)
 
 
 def test_the_topic_is_the_last_standalone_query_else_the_last_question() -> None:
-    history = [Turn(role="user", content="Which oil does the bearing take?"), Turn(role="assistant", content="ISO VG 46.")]
+    history = [
+        Turn(role="user", content="Which oil does the bearing take?"),
+        Turn(role="assistant", content="ISO VG 46."),
+    ]
     assert topic_of(history, "") == "Which oil does the bearing take?"
     assert topic_of(history, "gate servo oil") == "gate servo oil"
-    assert standalone("and how often?", "Which oil does the bearing take?") == "Which oil does the bearing take: and how often?"
+    assert (
+        standalone("and how often?", "Which oil does the bearing take?")
+        == "Which oil does the bearing take: and how often?"
+    )
 
 
 def test_a_topic_that_leaned_back_itself_brings_its_own_topic() -> None:
-    history = [Turn(role="user", content="Which oil does the guide bearing take?"), Turn(role="user", content="and how much?")]
+    history = [
+        Turn(role="user", content="Which oil does the guide bearing take?"),
+        Turn(role="user", content="and how much?"),
+    ]
     assert topic_of(history, "") == "Which oil does the guide bearing take? and how much?"
 
 

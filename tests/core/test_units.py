@@ -50,7 +50,10 @@ def test_abbreviations_initials_and_decimals_do_not_end_a_sentence() -> None:
 
 
 def test_plain_drops_marks_and_keeps_what_a_reader_sees() -> None:
-    assert plain("**Set** `V-12` to 10<sup>6</sup> &lt; [limit](https://example.org) ~~old~~") == "Set V-12 to 10^6 < limit old"
+    assert (
+        plain("**Set** `V-12` to 10<sup>6</sup> &lt; [limit](https://example.org) ~~old~~")
+        == "Set V-12 to 10^6 < limit old"
+    )
 
 
 def test_headings_are_context() -> None:
