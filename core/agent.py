@@ -152,7 +152,10 @@ async def retrieve(state: State, run: Run) -> dict[str, Any]:
             if (passage.chunk.id, subquery) not in known:
                 found.append(_found(passage, subquery))
     documents = {run.passages[f["chunk"]].chunk.document for f in found if f["chunk"] in run.passages}
-    return {"found": found, "title": f"Found {_count(len({f['chunk'] for f in found}), 'passage')} in {_count(len(documents), 'document')}"}
+    return {
+        "found": found,
+        "title": f"Found {_count(len({f['chunk'] for f in found}), 'passage')} in {_count(len(documents), 'document')}",
+    }
 
 
 def _found(passage: Passage, subquery: int) -> Found:
@@ -184,11 +187,15 @@ async def _score(state: State, run: Run, rarity: Any, number: int) -> list[judgi
     text = state["subqueries"][number]
     topic = state.get("continues", "")
     wanted = judging.need(state["question"] if topic else text, topic, rarity, focus=state["focuses"][number])
-    passages = [run.passages[f["chunk"]] for f in state["found"] if f["subquery"] == number and f["chunk"] in run.passages]
+    passages = [
+        run.passages[f["chunk"]] for f in state["found"] if f["subquery"] == number and f["chunk"] in run.passages
+    ]
     chosen = judging.candidates(wanted, passages)
     vectors = await run.deps.embedder.embed_documents([judging.unit_text(c) for c in chosen])
     asked = await run.deps.embedder.embed_query(text)
-    scored = [judging.score(wanted, c, cosine) for c, cosine in zip(chosen, judging.cosines(asked, vectors), strict=True)]
+    scored = [
+        judging.score(wanted, c, cosine) for c, cosine in zip(chosen, judging.cosines(asked, vectors), strict=True)
+    ]
     return sorted(scored, key=lambda s: -s.support)
 
 
@@ -212,7 +219,8 @@ def _judged(kept: Sequence[Kept], run: Run) -> str:
     if not kept:
         return "No passage speaks to it"
     chunk = run.passages[kept[0]["chunk"]].chunk
-    return f"{_count(len(kept), 'passage')} {'speaks' if len(kept) == 1 else 'speak'} to it, first {place_of(chunk.document, chunk.page_start)}"
+    verb = "speaks" if len(kept) == 1 else "speak"
+    return f"{_count(len(kept), 'passage')} {verb} to it, first {place_of(chunk.document, chunk.page_start)}"
 
 
 async def answer(state: State, run: Run) -> dict[str, Any]:
@@ -253,7 +261,7 @@ async def _told(pieces: AsyncIterator[ModelText], writer: Callable[[Any], None])
 
 
 def _evidence(state: State, run: Run) -> list[Evidence]:
-    found = []
+    found: list[Evidence] = []
     for kept in state["evidence"]:
         passage = run.passages.get(kept["chunk"])
         if passage is None:
@@ -270,7 +278,9 @@ async def verify(state: State, run: Run) -> dict[str, Any]:
     extractive = bool(state.get("quoting")) or run.deps.chat.extractive
     checked = Checked()
     if evidence and NOT_FOUND not in state.get("draft", ""):
-        grants = await run.deps.store.visible({e.passage.chunk.version_id for e in evidence}, _principals(state), state["place"])
+        grants = await run.deps.store.visible(
+            {e.passage.chunk.version_id for e in evidence}, _principals(state), state["place"]
+        )
         checked = await check(state["draft"], evidence, run.deps.store, grants, extractive=extractive)
     title = f"Checked: {checked.kept} of {_count(checked.total, 'sentence')} stand on their page"
     if not evidence:
@@ -294,10 +304,20 @@ def _outcome(state: State, run: Run, checked: Checked) -> dict[str, Any]:
     unsupported = state.get("unsupported", [])
     if checked.text:
         status = "partial" if unsupported else "answered"
-        return {"text": checked.text, "status": status, "citations": [_plain(c) for c in checked.citations], "missing": unsupported}
+        return {
+            "text": checked.text,
+            "status": status,
+            "citations": [_plain(c) for c in checked.citations],
+            "missing": unsupported,
+        }
     if not state["subqueries"]:
-        return {"text": "Please say in a few words what you want to know; the question names nothing that I can look for.", "status": "needs_detail", "citations": [], "missing": []}
-    missing = [state["question"]] if not unsupported else unsupported
+        return {
+            "text": "Please say in a few words what you want to know; the question names nothing that I can look for.",
+            "status": "needs_detail",
+            "citations": [],
+            "missing": [],
+        }
+    missing = unsupported or [state["question"]]
     return {"text": _abstention(state, run), "status": "no_evidence", "citations": [], "missing": missing}
 
 
@@ -307,7 +327,11 @@ def _abstention(state: State, run: Run) -> str:
         return "I have no document here that I may read for you. Share a file in this channel, and ask again."
     best = max(passages, key=lambda p: p.signals.cosine or 0.0).chunk
     section = f", section “{best.section.rsplit(' > ', 1)[-1]}”" if best.section else ""
-    return f"The documents do not say. I searched for “{state['query']}”; the nearest place is {place_of(best.document, best.page_start)}{section}, and it does not answer this."
+    place = f"{place_of(best.document, best.page_start)}{section}"
+    return (
+        f"The documents do not say. I searched for “{state['query']}”; "
+        f"the nearest place is {place}, and it does not answer this."
+    )
 
 
 def place_of(document: str, page: int | None) -> str:
@@ -333,7 +357,9 @@ async def _fetch(run: Run, state: State, chunk_ids: Sequence[str]) -> None:
     if not lost:
         return
     signals = {f["chunk"]: (f["score"], Signals(**cast(Any, f["signals"]))) for f in state.get("found", [])}
-    passages = [Passage(chunk=c, score=signals[c.id][0], signals=signals[c.id][1]) for c in await run.deps.index.fetch(lost)]
+    passages = [
+        Passage(chunk=c, score=signals[c.id][0], signals=signals[c.id][1]) for c in await run.deps.index.fetch(lost)
+    ]
     search = Search(text="", principals=_principals(state), place=state["place"])
     for passage in await run.retriever.current(passages, search):
         run.passages[passage.chunk.id] = passage
@@ -350,7 +376,7 @@ def after_judge(state: State) -> Node:
 
 
 def after_verify(state: State) -> Literal["answer", "__end__"]:
-    return END if state.get("outcome") else "answer"
+    return "__end__" if state.get("outcome") else "answer"
 
 
 NODES: dict[Node, Callable[[State, Run], Awaitable[dict[str, Any]]]] = {
@@ -378,7 +404,9 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Any:
     return graph.compile(checkpointer=checkpointer)
 
 
-def _timed(name: Node, node: Callable[[State, Run], Awaitable[dict[str, Any]]]) -> Callable[..., Awaitable[dict[str, Any]]]:
+def _timed(
+    name: Node, node: Callable[[State, Run], Awaitable[dict[str, Any]]]
+) -> Callable[..., Awaitable[dict[str, Any]]]:
     async def timed(state: State, runtime: Runtime[Run]) -> dict[str, Any]:
         started = time.perf_counter()
         update = await node(state, runtime.context)

@@ -76,7 +76,11 @@ class _Checker:
         """The number of this source; the same quote keeps its number."""
         chunk, page = support.passage.chunk, support.found.page
         for citation in self.citations:
-            if (citation.document_id, citation.page_start, citation.quote) == (chunk.document_id, page.number, support.found.quote):
+            if (citation.document_id, citation.page_start, citation.quote) == (
+                chunk.document_id,
+                page.number,
+                support.found.quote,
+            ):
                 return citation.n
         grant = self.grants[chunk.version_id]
         self.citations.append(
@@ -107,7 +111,9 @@ def pieces(draft: str, *, extractive: bool) -> list[str]:
     return [piece for piece in found if without_markers(piece).strip(" .")]
 
 
-async def check(draft: str, evidence: Sequence[Evidence], store: Store, grants: dict[str, GrantRecord], *, extractive: bool) -> Checked:
+async def check(
+    draft: str, evidence: Sequence[Evidence], store: Store, grants: dict[str, GrantRecord], *, extractive: bool
+) -> Checked:
     """Keeps the sentences of `draft` that their evidence supports, in order."""
     allowed = [e for e in evidence if e.passage.chunk.version_id in grants]
     checker = _Checker(evidence=allowed, store=store, grants=grants)

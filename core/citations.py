@@ -9,7 +9,9 @@ from core.types import Page
 
 MARKER = re.compile(r"\s*\[(\d{1,2})\]")
 NUMBER = re.compile(r"\d{1,3}(?:[,\u00a0\u202f]\d{3})+(?:\.\d+)?(?!\d)|\d+(?:[.,]\d+)*")
-SAME = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-", "·": ".", "\u00ad": ""})
+SAME = str.maketrans(
+    {"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "‑": "-", "·": ".", "\u00ad": ""}
+)
 MIN_QUOTE_CHARACTERS = 3
 MIN_RUN_SHARE = 0.5  # a shortened quote keeps at least this share of what was to be quoted
 

@@ -1,17 +1,17 @@
 """The error tree. Each error has a sentence for the log (the exception's text) and one for the reader (`reader`).
 
-    PenstockError
-    +- BadInput            the person can mend it: empty question, unreadable file, ambiguous name
-    |  +- BadFile          this file; never retried
-    |  +- BadQuestion
-    |  +- NotFound
-    |  +- Ambiguous
-    +- Forbidden           this person may not do that
-    +- ConfigurationError  a setting is missing or wrong; names it
-    |  +- IndexMismatch    the index was built by another embedding model
-    +- Unavailable         a server or a model does not answer; may be tried again
-       +- ModelUnavailable
-       +- IndexUnavailable
+PenstockError
++- BadInput            the person can mend it: empty question, unreadable file, ambiguous name
+|  +- BadFile          this file; never retried
+|  +- BadQuestion
+|  +- NotFound
+|  +- Ambiguous
++- Forbidden           this person may not do that
++- ConfigurationError  a setting is missing or wrong; names it
+|  +- IndexMismatch    the index was built by another embedding model
++- Unavailable         a server or a model does not answer; may be tried again
+   +- ModelUnavailable
+   +- IndexUnavailable
 """
 
 from typing import ClassVar

@@ -26,8 +26,10 @@ MAX_EVIDENCE = 5
 
 WEAK = frozenset(
     analyse(
-        "always also anybody anyone ask away begin call come different exactly find get give go happen hold keep kind know leave let like long look make many mean"
-        " much must name need often one ones put say see set show so somebody someone something sort start stay take tell thing think time two type use used want way work"
+        "always also anybody anyone ask away begin call come different exactly find get give go happen hold "
+        "keep kind know leave let like long look make many mean much must name need often one ones put say "
+        "see set show so somebody someone something sort start stay take tell thing think time two type use "
+        "used want way work "
     )
 )
 ASKING = re.compile(
@@ -57,15 +59,23 @@ EXPECTED = {
             r"|percentage|range|clearance|torque|flow|head|total|revenue|income|sales))\b",
             re.IGNORECASE,
         ),
-        re.compile(r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|twelve|half|none|zero|no)\b", re.IGNORECASE),
+        re.compile(
+            r"\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|twelve|half|none|zero|no)\b", re.IGNORECASE
+        ),
     ),
     "time": (
         re.compile(r"\b(when|what (date|year|day|time)|which (date|year|day))\b", re.IGNORECASE),
-        re.compile(r"\d|\b(before|after|until|during|while|as soon as|when|if|once|january|february|march|april|may|june|july|august|september|october|november|december)\b", re.IGNORECASE),
+        re.compile(
+            r"\d|\b(before|after|until|during|while|as soon as|when|if|once"
+            r"|january|february|march|april|may|june|july|august|september|october|november|december)\b",
+            re.IGNORECASE,
+        ),
     ),
     "person": (
         re.compile(r"\b(who|whom|whose)\b", re.IGNORECASE),
-        re.compile(r"\b[A-Z][a-z]+|\b(engineer|operator|manager|officer|supervisor|director|staff|dean|team|department|person)\b"),
+        re.compile(
+            r"\b[A-Z][a-z]+|\b(engineer|operator|manager|officer|supervisor|director|staff|dean|team|department|person)\b"
+        ),
     ),
 }
 
@@ -101,7 +111,9 @@ QUANTITIES = {
     "power": r"w|kw|mw|kva|mva",
 }
 SIGNS = {
-    term: re.compile(rf"\d\s?(?:{sign})(?![a-z])|,\s(?:{sign})(?![a-z])|\((?:{sign})\)|\bunit (?:{sign})(?![a-z])", re.IGNORECASE)
+    term: re.compile(
+        rf"\d\s?(?:{sign})(?![a-z])|,\s(?:{sign})(?![a-z])|\((?:{sign})\)|\bunit (?:{sign})(?![a-z])", re.IGNORECASE
+    )
     for term, sign in (MEASURES | QUANTITIES).items()
 }
 
@@ -146,7 +158,9 @@ def expected_kind(question: str) -> str | None:
 
 def need(question: str, topic: str, rarity: Mapping[str, float], *, focus: str = "") -> Need:
     """Words of the question at full weight, words of the topic that it continues at less; each by its rarity."""
-    unknown = UNKNOWN_SHARE * max((rarity[t] for t in analyse(f"{topic} {question}") if t in rarity), default=DEFAULT_RARITY)
+    unknown = UNKNOWN_SHARE * max(
+        (rarity[t] for t in analyse(f"{topic} {question}") if t in rarity), default=DEFAULT_RARITY
+    )
 
     def weight(term: str) -> float:
         return rarity.get(term, unknown) * (WEAK_WEIGHT if term in WEAK else 1.0)
@@ -241,7 +255,9 @@ def score(wanted: Need, candidate: Candidate, cosine: float) -> Scored:
 
 
 INTERCEPT = -8.6
-WEIGHTS = Features(in_unit=2.0, in_context=2.8, rarest=1.0, cosine=3.6, passage_cosine=2.0, expected=2.2, keyword_first=0.4)
+WEIGHTS = Features(
+    in_unit=2.0, in_context=2.8, rarest=1.0, cosine=3.6, passage_cosine=2.0, expected=2.2, keyword_first=0.4
+)
 
 
 def support(features: Features) -> float:

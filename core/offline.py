@@ -35,7 +35,11 @@ def quotable(evidence: tuple[Evidence, ...]) -> list[tuple[Evidence, Unit]]:
         if item.support < NEXT_SHARE * best:
             continue
         for unit in item.units:
-            if len(chosen) < MAX_QUOTED_UNITS and (not chosen or length + len(unit.text) <= MAX_CHARACTERS) and not _said(unit, chosen):
+            if (
+                len(chosen) < MAX_QUOTED_UNITS
+                and (not chosen or length + len(unit.text) <= MAX_CHARACTERS)
+                and not _said(unit, chosen)
+            ):
                 chosen.append((item, unit))
                 length += len(unit.text)
     return chosen

@@ -7,14 +7,23 @@ from dataclasses import dataclass
 from core.text import analyse
 from core.types import Turn
 
-OPENER = re.compile(r"^\s*(and|but|so|also|or|then|what about|how about|what if|ok(ay)?[, ]|same for|likewise)\b", re.IGNORECASE)
-REFERS = re.compile(r"\b(it|its|they|them|their|theirs|that|this|those|these|there|one|ones|he|she|his|her|same|above|former|latter|such)\b", re.IGNORECASE)
-COMPARES = re.compile(r"\b(compare|compared|comparison|difference|differ|differs|versus|vs\.?|both|than|respectively)\b", re.IGNORECASE)
+OPENER = re.compile(
+    r"^\s*(and|but|so|also|or|then|what about|how about|what if|ok(ay)?[, ]|same for|likewise)\b", re.IGNORECASE
+)
+REFERS = re.compile(
+    r"\b(it|its|they|them|their|theirs|that|this|those|these|there|one|ones|he|she|his|her|same|above|former|latter|such)\b",
+    re.IGNORECASE,
+)
+COMPARES = re.compile(
+    r"\b(compare|compared|comparison|difference|differ|differs|versus|vs\.?|both|than|respectively)\b", re.IGNORECASE
+)
 PAIR = re.compile(
     r"^(?P<head>.*\b(?:of|between|for|in|on|at|compare|does|do|is|are|than)\b)\s+(?P<first>[^,?]{2,80}?)\s+(?:and|or|versus|vs\.?|with|to|than)\s+(?P<second>[^,?]{2,80}?)(?P<tail>[,?.!]|$)",
     re.IGNORECASE,
 )
-TWO_QUESTIONS = re.compile(r"[,;]?\s+and\s+(?=(?:what|how|when|which|who|where|why|is|are|does|do)\b)|\?\s+(?=\w)", re.IGNORECASE)
+TWO_QUESTIONS = re.compile(
+    r"[,;]?\s+and\s+(?=(?:what|how|when|which|who|where|why|is|are|does|do)\b)|\?\s+(?=\w)", re.IGNORECASE
+)
 MIN_CONTENT_WORDS = 3
 MAX_TOPIC_CHARACTERS = 300
 RARE_SHARE = 0.5  # of the rarest word's rarity: what is less rare does not help to find it
@@ -52,7 +61,9 @@ def standalone(question: str, topic: str) -> str:
 
 def subqueries(query: str) -> list[SubQuery]:
     """One query, or the two sides of a comparison, or two questions asked at once."""
-    parts = [part.strip(" ,;") for part in TWO_QUESTIONS.split(query) if len(set(analyse(part))) >= MIN_CONTENT_WORDS - 1]
+    parts = [
+        part.strip(" ,;") for part in TWO_QUESTIONS.split(query) if len(set(analyse(part))) >= MIN_CONTENT_WORDS - 1
+    ]
     if len(parts) == 2:
         return [SubQuery(text=part) for part in parts]
     pair = PAIR.search(query) if COMPARES.search(query) else None
@@ -70,6 +81,8 @@ def better_query(query: str, rarity: Mapping[str, float], tried: Sequence[str]) 
     words = list(dict.fromkeys(re.findall(r"[^\W_][\w./-]*", query)))
     known = [(max((rarity.get(term, 0.0) for term in analyse(word)), default=0.0), word) for word in words]
     rarest = max((weight for weight, _ in known), default=0.0)
-    kept = [word for weight, word in sorted(known, key=lambda pair: -pair[0]) if weight > RARE_SHARE * rarest][:MAX_BETTER_WORDS]
+    kept = [word for weight, word in sorted(known, key=lambda pair: -pair[0]) if weight > RARE_SHARE * rarest][
+        :MAX_BETTER_WORDS
+    ]
     text = " ".join(kept)
     return text if kept and text not in tried and set(analyse(text)) != set(analyse(query)) else None

@@ -18,7 +18,9 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="PENSTOCK_", env_file=".env", extra="ignore", frozen=True)
 
     home: Path = Field(default=Path("var"), description="Folder for databases, index and kept files")
-    database_url: str = Field(default="", description="SQLAlchemy URL; empty: SQLite under home. PostgreSQL: postgresql://user@host/db")
+    database_url: str = Field(
+        default="", description="SQLAlchemy URL; empty: SQLite under home. PostgreSQL: postgresql://user@host/db"
+    )
     jobs_database_url: str = Field(default="", description="Database of durable jobs; empty: beside database_url")
 
     index: Literal["lancedb", "weaviate"] = "lancedb"
@@ -28,7 +30,9 @@ class Settings(BaseSettings):
 
     embedder: Literal["packaged", "ollama"] = "packaged"
     embed_model: str = Field(default="qwen3-embedding:0.6b", description="Ollama's embedding model")
-    chat: Literal["auto", "ollama", "extractive"] = Field(default="auto", description="auto: Ollama where it runs with chat_model, else extractive")
+    chat: Literal["auto", "ollama", "extractive"] = Field(
+        default="auto", description="auto: Ollama where it runs with chat_model, else extractive"
+    )
     chat_model: str = Field(default="qwen3:8b", description="Ollama's chat model")
     ollama_url: str = "http://127.0.0.1:11434"
     num_ctx: int = Field(default=8192, ge=1024, description="Context window asked of Ollama, in tokens")
@@ -37,14 +41,21 @@ class Settings(BaseSettings):
     slack_bot_token: SecretStr | None = Field(default=None, description="xoxb-...")
     slack_app_token: SecretStr | None = Field(default=None, description="xapp-..., for Socket Mode")
     slack_api_url: str = "https://slack.com/api/"
-    slack_file_hosts: Annotated[tuple[str, ...], NoDecode] = Field(default=("files.slack.com",), description="Hosts that may get the token when a file is fetched; host or host:port")
-    admins: Annotated[tuple[str, ...], NoDecode] = Field(default=(), description="Slack user ids that are admins beside the workspace's own")
+    slack_file_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=("files.slack.com",),
+        description="Hosts that may get the token when a file is fetched; host or host:port",
+    )
+    admins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="Slack user ids that are admins beside the workspace's own"
+    )
     answer_in_shared_channels: bool = Field(default=False, description="Answer in Slack Connect channels too")
 
     max_question_characters: int = 4000
     max_file_bytes: int = 300 * MEBIBYTE
     max_pages: int = 5000
-    file_wait_seconds: float = Field(default=300.0, description="How long a question waits for the files shared with it")
+    file_wait_seconds: float = Field(
+        default=300.0, description="How long a question waits for the files shared with it"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_json: bool = False
 
@@ -118,4 +129,6 @@ def load_settings(**overrides: object) -> Settings:
         return Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as error:
         wrong = "; ".join(f"PENSTOCK_{'_'.join(str(p) for p in e['loc']).upper()}: {e['msg']}" for e in error.errors())
-        raise ConfigurationError(f"wrong settings: {wrong}", reader=f"Please correct these settings: {wrong}") from error
+        raise ConfigurationError(
+            f"wrong settings: {wrong}", reader=f"Please correct these settings: {wrong}"
+        ) from error

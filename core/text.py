@@ -9,14 +9,22 @@ WORD = re.compile(r"[^\W_]+(?:[./_+#-][^\W_]+)*")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 PART = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
 IDENTIFIER = re.compile(
-    r"\b(?:[A-Z]{2,}[ -]?\d[\w./-]*|[A-Z0-9]{1,6}(?:-[A-Z0-9]{1,10}){1,5}|\d{0,2}[A-Z]{2,4}\d{2}(?:[ -]?[A-Z]{2}\d{2,3})?|[A-Z]{1,4}\d{2,}[A-Z0-9]*)\b"
+    r"\b(?:[A-Z]{2,}[ -]?\d[\w./-]*"  # IS 12800, IEC 60034-1
+    r"|[A-Z0-9]{1,6}(?:-[A-Z0-9]{1,10}){1,5}"  # KF-OIL-02
+    r"|\d{0,2}[A-Z]{2,4}\d{2}(?:[ -]?[A-Z]{2}\d{2,3})?"  # 1LAC10 AA001
+    r"|[A-Z]{1,4}\d{2,}[A-Z0-9]*)\b"  # M24
 )
 ROMAN_OR_WORD = re.compile(r"^[A-Z]+(?:-[A-Z]+)*$")
 STOP_WORDS = frozenset(
-    "a about above after again against all also am an and any are as at be because been before being below between both but by can could did do does doing down"
-    " during each few for from further had has have having he her here hers him his how i if in into is it its itself just let me more most my myself no nor not"
-    " now of off on once only or other our ours out over own please same shall she should so some such tell than that the their theirs them then there these they"
-    " this those through to too under until up us very was we were what when where whether which while who whom whose why will with would you your yours".split()
+    (
+        "a about above after again against all also am an and any are as at be because been before being "
+        "below between both but by can could did do does doing down during each few for from further had has "
+        "have having he her here hers him his how i if in into is it its itself just let me more most my "
+        "myself no nor not now of off on once only or other our ours out over own please same shall she "
+        "should so some such tell than that the their theirs them then there these they this those through to "
+        "too under until up us very was we were what when where whether which while who whom whose why will "
+        "with would you your yours "
+    ).split()
 )
 
 

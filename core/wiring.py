@@ -31,7 +31,10 @@ def _jobs_engine(settings: Settings) -> "sqlalchemy.Engine":
 
     if not settings.jobs_url.startswith("sqlite"):
         return sqlalchemy.create_engine(
-            settings.jobs_url.replace("postgresql://", "postgresql+psycopg://", 1), pool_size=5, max_overflow=5, pool_pre_ping=True
+            settings.jobs_url.replace("postgresql://", "postgresql+psycopg://", 1),
+            pool_size=5,
+            max_overflow=5,
+            pool_pre_ping=True,
         )
     settings.home.mkdir(parents=True, exist_ok=True)
     engine = sqlalchemy.create_engine(
@@ -42,7 +45,12 @@ def _jobs_engine(settings: Settings) -> "sqlalchemy.Engine":
     @sqlalchemy.event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _record: object) -> None:
         cursor = connection.cursor()
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}"):
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=NORMAL",
+            "foreign_keys=ON",
+            f"busy_timeout={BUSY_TIMEOUT_SECONDS * 1000}",
+        ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 
@@ -81,7 +89,12 @@ class JobQueue:
         """Once per `job_id`: a second call with the same id changes nothing."""
         client = await asyncio.to_thread(self._open)
         await client.enqueue_async(
-            {"workflow_name": workflow, "queue_name": INGEST_QUEUE, "workflow_id": job_id, "app_version": WORKFLOW_VERSION},
+            {
+                "workflow_name": workflow,
+                "queue_name": INGEST_QUEUE,
+                "workflow_id": job_id,
+                "app_version": WORKFLOW_VERSION,
+            },
             dict(payload),
         )
 
@@ -120,7 +133,9 @@ async def _postgres_saver(settings: Settings, serde: Any) -> AsyncIterator["Base
     from psycopg_pool import AsyncConnectionPool
 
     options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-    async with AsyncConnectionPool(settings.checkpoint_target, min_size=1, max_size=10, open=False, kwargs=options) as pool:
+    async with AsyncConnectionPool(
+        settings.checkpoint_target, min_size=1, max_size=10, open=False, kwargs=options
+    ) as pool:
         saver = AsyncPostgresSaver(cast(Any, pool), serde=serde)
         await saver.setup()
         yield saver

@@ -11,7 +11,10 @@ import pytest
 
 from tests.servers import CACHE, answers, binary, free_ports, missing, running
 
-ADVICE = "Ollama and its two test models are not here: run `.ci/install-servers`, or set OLLAMA_URL to a server that holds penstock-chat and penstock-embed"
+ADVICE = (
+    "Ollama and its two test models are not here: run `.ci/install-servers`, "
+    "or set OLLAMA_URL to a server that holds penstock-chat and penstock-embed"
+)
 CHAT, EMBED = "penstock-chat", "penstock-embed"
 CHAT_FILE = """FROM {gguf}
 TEMPLATE \"\"\"{{{{- range .Messages }}}}<|im_start|>{{{{ .Role }}}}
@@ -44,9 +47,16 @@ def ollama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OllamaSe
         missing(ADVICE)
     folder = tmp_path_factory.mktemp("ollama")
     address = f"127.0.0.1:{free_ports(1)[0]}"
-    environment = {"OLLAMA_HOST": address, "OLLAMA_MODELS": str(CACHE / "ollama-models"), "OLLAMA_NUM_PARALLEL": "1", "HOME": str(folder)}
+    environment = {
+        "OLLAMA_HOST": address,
+        "OLLAMA_MODELS": str(CACHE / "ollama-models"),
+        "OLLAMA_NUM_PARALLEL": "1",
+        "HOME": str(folder),
+    }
     url = f"http://{address}"
-    with running([command, "serve"], environment=environment, log=folder / "log.txt", ready=lambda: answers(f"{url}/api/version")):
+    with running(
+        [command, "serve"], environment=environment, log=folder / "log.txt", ready=lambda: answers(f"{url}/api/version")
+    ):
         held = {model["name"].split(":")[0] for model in httpx.get(f"{url}/api/tags", timeout=10).json()["models"]}
         files = {CHAT: CHAT_FILE.format(gguf=CACHE / "chat.gguf"), EMBED: f"FROM {CACHE / 'embed'}\n"}
         for name in files.keys() - held:
@@ -58,7 +68,12 @@ def _create(command: str, name: str, content: str, *, environment: dict[str, str
     modelfile = folder / f"{name}.modelfile"
     modelfile.write_text(content)
     made = subprocess.run(
-        [command, "create", name, "-f", str(modelfile)], env=os.environ | environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        [command, "create", name, "-f", str(modelfile)],
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if made.returncode:
         pytest.fail(f"ollama create {name}: {made.stderr[-1000:]}")

@@ -60,10 +60,14 @@ def free_pair() -> tuple[int, int]:
 
 
 @contextmanager
-def running(command: list[str], *, environment: dict[str, str], log: Path, ready: Callable[[], bool], seconds: float = 60) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    command: list[str], *, environment: dict[str, str], log: Path, ready: Callable[[], bool], seconds: float = 60
+) -> Iterator[subprocess.Popen[bytes]]:
     """A server process that is ready, ended with the block."""
     with log.open("wb") as output:
-        process = subprocess.Popen(command, env=os.environ | environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, env=os.environ | environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )
     try:
         deadline = time.monotonic() + seconds
         while not ready():

@@ -57,5 +57,11 @@ def weaviate_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Weavia
     }
     arguments = [command, "--scheme", "http", "--host", "127.0.0.1", "--port", str(http)]
     url = f"http://127.0.0.1:{http}"
-    with running(arguments, environment=environment, log=folder / "log.txt", ready=lambda: answers(f"{url}/v1/.well-known/ready"), seconds=120):
+    with running(
+        arguments,
+        environment=environment,
+        log=folder / "log.txt",
+        ready=lambda: answers(f"{url}/v1/.well-known/ready"),
+        seconds=120,
+    ):
         yield WeaviateServer(url=url, grpc_port=grpc)

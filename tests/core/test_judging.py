@@ -63,9 +63,23 @@ def test_the_floor_lies_between_nothing_and_everything() -> None:
     wanted = need("strainer", "", RARITY)
     features = score(wanted, candidates(wanted, [PASSAGE])[0], 0.5).features
     zero = dataclasses.replace(
-        features, in_unit=0.0, in_context=0.0, rarest=0.0, cosine=0.1, passage_cosine=0.2, expected=0.0, keyword_first=0.0
+        features,
+        in_unit=0.0,
+        in_context=0.0,
+        rarest=0.0,
+        cosine=0.1,
+        passage_cosine=0.2,
+        expected=0.0,
+        keyword_first=0.0,
     )
     full = dataclasses.replace(
-        features, in_unit=1.0, in_context=1.0, rarest=1.0, cosine=0.8, passage_cosine=0.7, expected=1.0, keyword_first=1.0
+        features,
+        in_unit=1.0,
+        in_context=1.0,
+        rarest=1.0,
+        cosine=0.8,
+        passage_cosine=0.7,
+        expected=1.0,
+        keyword_first=1.0,
     )
     assert support(zero) < SUPPORT_FLOOR < support(full)
