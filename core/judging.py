@@ -71,6 +71,14 @@ EXPECTED = {
             re.IGNORECASE,
         ),
     ),
+    "manner": (
+        re.compile(r"\bhow (is|are|was|were|do|does|did|can|could|should|must|may|to|will|would)\b", re.IGNORECASE),
+        re.compile(
+            r"\b(by|with|using|through|via|from|means|first|then|press|open|close|select|click|choose|enter|turn|set|use|push|pull|place)\b"
+            r"|^\s*\d{1,2}[.)]",
+            re.IGNORECASE,
+        ),
+    ),
     "person": (
         re.compile(r"\b(who|whom|whose)\b", re.IGNORECASE),
         re.compile(
