@@ -50,7 +50,7 @@ async def run(console: Console) -> None:
         async with open_checkpointer(settings) as saver, open_deps(settings) as deps:
             embedder = Stopwatch(deps.embedder, ("embed_query", "embed_documents"))
             index = Stopwatch(deps.index, ("search", "fetch"))
-            watched = Deps(index=index, embedder=embedder, chat=deps.chat, store=deps.store)  # type: ignore[arg-type]
+            watched = Deps(index=index, embedder=embedder, chat=deps.chat, store=deps.store)
             rows = [await _ask(Agent(watched, saver), n, embedder, index) for n in range(WARM + QUESTIONS)][WARM:]
     names = ("whole", "embedder", "index", "our own")
     table = Table(
@@ -71,8 +71,7 @@ async def _ask(agent: Agent, number: int, embedder: Stopwatch, index: Stopwatch)
     embedder.seconds = index.seconds = 0.0
     asked = Question(key=f"q{number}", text=question(number), conversation=f"c{number}", principals=frozenset({LOCAL}))
     started = time.process_time()
-    async for event in agent.ask(asked):
-        last = event
+    events = [event async for event in agent.ask(asked)]
     whole = time.process_time() - started
-    assert isinstance(last, Answer)
+    assert isinstance(events[-1], Answer)
     return whole, embedder.seconds, index.seconds, whole - embedder.seconds - index.seconds

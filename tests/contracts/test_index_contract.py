@@ -25,7 +25,15 @@ def vector(*hot: int) -> list[float]:
     return [v / length for v in values]
 
 
-def chunk(version: str, ordinal: int, text: str, *, seen_by: Sequence[Principal] = (TEAM,), identifiers: tuple[str, ...] = (), document: str = "d1") -> Chunk:
+def chunk(
+    version: str,
+    ordinal: int,
+    text: str,
+    *,
+    seen_by: Sequence[Principal] = (TEAM,),
+    identifiers: tuple[str, ...] = (),
+    document: str = "d1",
+) -> Chunk:
     return Chunk(
         id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"{version}:{ordinal}")),
         document_id=document,
@@ -149,12 +157,14 @@ async def test_a_search_can_be_kept_to_some_documents(index: Index) -> None:
 
 
 async def test_the_limit_is_kept(index: Index) -> None:
-    await index.write("v1", [chunk("v1", n, f"strainer {n}") for n in range(40)], [vector(n % DIMENSION) for n in range(40)])
+    await index.write(
+        "v1", [chunk("v1", n, f"strainer {n}") for n in range(40)], [vector(n % DIMENSION) for n in range(40)]
+    )
     assert len(await index.search(asked("strainer", 0, limit=7))) == 7
 
 
 async def test_hostile_text_is_only_text(index: Index) -> None:
-    text = "strainer'); DROP TABLE chunks; -- \x00 \u202e <!channel> {\"a\": 1}"
+    text = 'strainer\'); DROP TABLE chunks; -- \x00 \u202e <!channel> {"a": 1}'
     await index.write("v'1", [chunk("v'1", 0, text.replace("\x00", ""))], [vector(0)])
     assert (await index.counts()).chunks == 1
     assert len(await index.search(asked("strainer'); DROP TABLE \" OR 1=1", 0))) == 1
@@ -193,7 +203,9 @@ async def test_many_writers_lose_nothing(open_index: Any) -> None:
     handles = [await open_index() for _ in range(3)]
 
     async def write(n: int) -> None:
-        await handles[n % 3].write(f"v{n}", [chunk(f"v{n}", i, f"strainer {n} {i}") for i in range(5)], [vector(i) for i in range(5)])
+        await handles[n % 3].write(
+            f"v{n}", [chunk(f"v{n}", i, f"strainer {n} {i}") for i in range(5)], [vector(i) for i in range(5)]
+        )
 
     await asyncio.gather(*(write(n) for n in range(18)))
     assert await handles[0].versions() == {f"v{n}": 5 for n in range(18)}
@@ -212,7 +224,9 @@ async def test_a_reader_sees_a_replaced_version_whole(open_index: Any) -> None:
 
     reading = asyncio.create_task(read())
     for turn in range(5):
-        await writer.write("v1", [chunk("v1", n, f"strainer {turn} {n}") for n in range(6)], [vector(n) for n in range(6)])
+        await writer.write(
+            "v1", [chunk("v1", n, f"strainer {turn} {n}") for n in range(6)], [vector(n) for n in range(6)]
+        )
     done.set()
     await reading
     assert set(seen) == {6}
@@ -244,7 +258,10 @@ async def test_two_processes_write_one_embedded_index(tmp_path: Path) -> None:
 
     index = await LanceIndex.open(tmp_path / "index", dimension=DIMENSION)
     root = Path(__file__).parents[2]
-    writers = [await asyncio.create_subprocess_exec(sys.executable, "-c", WRITER, str(tmp_path / "index"), name, cwd=root) for name in ("a", "b")]
+    writers = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", WRITER, str(tmp_path / "index"), name, cwd=root)
+        for name in ("a", "b")
+    ]
     assert [await writer.wait() for writer in writers] == [0, 0]
     assert await index.versions() == {f"{name}{n}": 3 for name in ("a", "b") for n in range(10)}
     await index.close()
