@@ -286,8 +286,12 @@ async def verify(state: State, run: Run) -> dict[str, Any]:
     if not evidence:
         title = "Nothing to quote"
     if not checked.text and evidence and not extractive:
-        again = state.get("drafts", 0) < MAX_DRAFTS and checked.remarks and NOT_FOUND not in state["draft"]
-        return {"remarks": list(checked.remarks), "quoting": not again, "title": title}
+        refused = NOT_FOUND in state["draft"]
+        if not refused and checked.remarks and state.get("drafts", 0) < MAX_DRAFTS:
+            return {"remarks": list(checked.remarks), "title": title}
+        if not refused or evidence[0].support >= judging.STRONG_SUPPORT:
+            return {"quoting": True, "title": "Refused, but a passage speaks clearly: quoting it" if refused else title}
+        title = "The model found no answer in the passages"
     return {"outcome": _outcome(state, run, checked), "title": title, **_remember(state, checked)}
 
 

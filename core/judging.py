@@ -21,6 +21,7 @@ DEFAULT_RARITY = 3.0  # where no word of the question is known
 MAX_UNITS = 40  # whose meaning is compared; the rest is ruled out by words
 FOCUS_SHARE = 0.5
 SUPPORT_FLOOR = 0.32  # under it the documents do not say
+STRONG_SUPPORT = 0.75  # from here on a passage is quoted even where a chat model found no answer in it
 RELATIVE_FLOOR = 0.82  # evidence reaches at least this share of the best support
 MAX_EVIDENCE = 5
 

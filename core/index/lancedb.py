@@ -5,6 +5,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -99,7 +100,8 @@ def _cosines(rows: pa.Table, asked: Vector) -> list[float]:
     vectors = rows["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False).reshape(len(rows), len(asked))
     query = np.asarray(asked, dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
-    return (vectors @ query / np.where(lengths == 0, 1.0, lengths)).tolist()
+    cosines: list[float] = (vectors @ query / np.where(lengths == 0, 1.0, lengths)).tolist()
+    return cosines
 
 
 class LanceIndex:
@@ -109,7 +111,7 @@ class LanceIndex:
         self._connection = connection
         self._table: Any = None
         self._dimension = dimension
-        self._width = dimension  # of the vectors in the table
+        self._found: Any = None  # the table's schema
         self._writes = 0
 
     @classmethod
@@ -128,26 +130,36 @@ class LanceIndex:
         return index
 
     async def _open_table(self) -> None:
-        async def made() -> Any:
+        self._table = await self._commit("open table", self._opened)
+        with _engine("read schema"):
+            self._found = await self._table.schema()
+        if not self._is_ours():
+            return
+        for column, config in INDEXES.items():
+            await self._commit(f"index {column}", partial(self._indexed, column, config))
+
+    async def _opened(self) -> Any:
+        try:
+            return await self._connection.open_table(TABLE)
+        except ValueError:  # there is none
             return await self._connection.create_table(TABLE, schema=_schema(self._dimension), exist_ok=True)
 
-        self._table = await self._commit("make table", made)
-        with _engine("open table"):
-            self._width = (await self._table.schema()).field("vector").type.list_size
-        for column, config in INDEXES.items():
-            await self._commit(f"index {column}", lambda column=column, config=config: self._indexed(column, config))
+    def _is_ours(self) -> bool:
+        return {field.name: field.type for field in self._found} == {
+            field.name: field.type for field in _schema(self._dimension)
+        }
 
     async def _indexed(self, column: str, config: Any) -> None:
         """Makes one index, unless it is there: another process may open the same new folder now."""
         if not any(index.columns == [column] for index in await self._table.list_indices()):
             await self._table.create_index(column, config=config)
 
-    def _require_same_width(self) -> None:
-        if self._width != self._dimension:
+    def _require_ours(self) -> None:
+        if not self._is_ours():
             raise IndexMismatch(
-                f"index holds vectors of {self._width}, embedder gives {self._dimension}",
-                reader=f"The index was built with vectors of {self._width} numbers, the embedding model gives "
-                f"{self._dimension}. Run `penstock reindex`, or set the embedding model back.",
+                f"index of another shape, embedder gives {self._dimension}: {', '.join(map(str, self._found))}",
+                reader=f"The search index was built for another embedding model or by another version of Penstock (the "
+                f"model gives {self._dimension} numbers). Run `penstock reindex`, or set the embedding model back.",
             )
 
     async def _commit(self, doing: str, write: Callable[[], Awaitable[Written]]) -> Written:
@@ -163,7 +175,7 @@ class LanceIndex:
             return await write()
 
     async def write(self, version_id: str, chunks: Sequence[Chunk], vectors: Sequence[Vector]) -> None:
-        self._require_same_width()
+        self._require_ours()
         if any(len(vector) != self._dimension for vector in vectors):
             raise ConfigurationError(
                 f"vectors are not all {self._dimension} long",
@@ -198,7 +210,7 @@ class LanceIndex:
         return count
 
     async def search(self, query: IndexQuery) -> list[Passage]:
-        self._require_same_width()
+        self._require_ours()
         if not query.principals or query.documents == frozenset():
             return []
         where = f"array_has_any(visible_to, [{listed(query.principals)}])"
@@ -250,7 +262,7 @@ class LanceIndex:
         try:
             with _engine("look"):
                 await self._table.count_rows()
-            self._require_same_width()
+            self._require_ours()
         except (IndexUnavailable, IndexMismatch):
             with _engine("drop table"):
                 await self._connection.drop_table(TABLE, ignore_missing=True)

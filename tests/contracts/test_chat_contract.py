@@ -23,7 +23,17 @@ TEXT = "The guide bearing takes 180 litres of turbine oil. The strainer is clean
 
 def evidence(n: int = 1, text: str = TEXT) -> Evidence:
     chunk = Chunk(
-        id=str(n), document_id="d", version_id="v", ordinal=n, document="manual.pdf", text=text, embed_text=text, section="4 Oil", page_start=9, page_end=9, page_label="4"
+        id=str(n),
+        document_id="d",
+        version_id="v",
+        ordinal=n,
+        document="manual.pdf",
+        text=text,
+        embed_text=text,
+        section="4 Oil",
+        page_start=9,
+        page_end=9,
+        page_label="4",
     )
     return Evidence(n=n, passage=Passage(chunk=chunk, score=1.0), units=tuple(units(text))[:1], support=0.9)
 
@@ -33,7 +43,9 @@ def prompt(question: str = "How many litres of oil does the guide bearing take?"
 
 
 def settings(url: str, tmp_path: Path, **more: Any) -> Settings:
-    return Settings(_env_file=None, home=tmp_path, ollama_url=url, num_ctx=4096, **({"chat_model": "penstock-chat"} | more))
+    return Settings(
+        _env_file=None, home=tmp_path, ollama_url=url, num_ctx=4096, **({"chat_model": "penstock-chat"} | more)
+    )
 
 
 @pytest.fixture
@@ -68,7 +80,12 @@ async def test_ollama_streams_an_answer_from_its_source(chat: OllamaChat) -> Non
 
 @pytest.mark.ollama
 async def test_a_schema_in_format_is_kept_to(chat: OllamaChat) -> None:
-    schema = {"type": "object", "properties": {"relevant": {"enum": ["yes", "no"]}}, "required": ["relevant"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"relevant": {"enum": ["yes", "no"]}},
+        "required": ["relevant"],
+        "additionalProperties": False,
+    }
     reply = await chat.structured([{"role": "user", "content": f"Does this text speak of oil? {TEXT}"}], schema)
     assert set(reply) == {"relevant"}
     assert reply["relevant"] in ("yes", "no")

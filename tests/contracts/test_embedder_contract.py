@@ -14,7 +14,12 @@ from tests.ollama_server import ollama_server
 
 __all__ = ["ollama_server"]
 
-TEXTS = ["The oil of the guide bearing is changed every 8000 hours.", "Bearing oil change interval", "Students pay a fee in March.", ""]
+TEXTS = [
+    "The oil of the guide bearing is changed every 8000 hours.",
+    "Bearing oil change interval",
+    "Students pay a fee in March.",
+    "",
+]
 
 
 @pytest.fixture(params=["packaged", pytest.param("ollama", marks=pytest.mark.ollama)])

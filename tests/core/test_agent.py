@@ -216,6 +216,16 @@ async def test_a_model_that_never_gets_it_right_is_replaced_by_quotes(open_world
     assert "180 litres" in answer.text
 
 
+async def test_a_model_that_refuses_is_believed_unless_a_passage_speaks_clearly(open_world: Any) -> None:
+    world = open_world(ScriptedChat("NOT FOUND", "NOT FOUND"))
+    await world.read(OIL, STRAINER, THRUST)
+    clear = await world.ask("How many litres of turbine oil does the guide bearing take?")
+    assert (clear.status, clear.citations[0].page_start) == ("answered", 1)
+    vague = await world.ask("Which oil does the guide pump take?", key="k2", thread="t2")
+    assert vague.status == "no_evidence"
+    assert vague.llm_calls == 1
+
+
 async def test_a_marker_to_a_source_that_was_not_given_is_removed(open_world: Any) -> None:
     world = open_world(ScriptedChat("The guide bearing takes 180 litres of turbine oil [9]."))
     await world.read(OIL, STRAINER)
