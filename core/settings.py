@@ -27,6 +27,9 @@ class Settings(BaseSettings):
     weaviate_url: str = Field(default="http://127.0.0.1:8080", description="HTTP address of Weaviate")
     weaviate_grpc_port: int = 50051
     weaviate_api_key: SecretStr | None = None
+    weaviate_owner: str = Field(
+        default="", description="Tells several Penstocks on one Weaviate apart: each takes a name of its own"
+    )
 
     embedder: Literal["packaged", "ollama"] = "packaged"
     embed_model: str = Field(default="qwen3-embedding:0.6b", description="Ollama's embedding model")

@@ -161,6 +161,7 @@ async def open_index(settings: Settings, embedder: Embedder) -> Index:
         return await WeaviateIndex.open(
             settings.weaviate_url,
             grpc_port=settings.weaviate_grpc_port,
+            owner=settings.weaviate_owner,
             embedder=embedder.name,
             dimension=embedder.dimension,
             api_key=key.get_secret_value() if key else None,

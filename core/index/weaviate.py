@@ -47,9 +47,9 @@ LISTS = ("identifiers", "visible_to")
 SCALARS = (*NUMBERS, *WHOLE, *TEXTS)
 
 
-def collection_name(embedder: str) -> str:
+def collection_name(embedder: str, owner: str) -> str:
     """One name per embedding model and schema, so that a change of either never mixes vectors."""
-    return f"Penstock_{hashlib.sha256(f'{embedder}:{SCHEMA_VERSION}'.encode()).hexdigest()[:12]}"
+    return f"Penstock_{hashlib.sha256(f'{owner}:{embedder}:{SCHEMA_VERSION}'.encode()).hexdigest()[:12]}"
 
 
 def _properties() -> list[Property]:
@@ -169,10 +169,12 @@ class WeaviateIndex:
         self._dimension = dimension
 
     @classmethod
-    async def open(cls, url: str, *, grpc_port: int, embedder: str, dimension: int, api_key: str | None = None) -> Self:
+    async def open(
+        cls, url: str, *, grpc_port: int, embedder: str, dimension: int, api_key: str | None = None, owner: str = ""
+    ) -> Self:
         """Connects, and makes the collection of that embedder where it is missing. Raises IndexUnavailable."""
         client = _client(url, grpc_port, api_key)
-        index = cls(client, collection_name(embedder), url=url, dimension=dimension)
+        index = cls(client, collection_name(embedder, owner), url=url, dimension=dimension)
         try:
             async with _reaching(url, seconds=CONNECT_SECONDS):
                 await client.connect()

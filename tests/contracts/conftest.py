@@ -10,9 +10,6 @@ import pytest
 from core.index.lancedb import LanceIndex
 from core.index.weaviate import WeaviateIndex
 from core.ports import Index
-from tests.weaviate_server import weaviate_server
-
-__all__ = ["weaviate_server"]
 
 DIMENSION = 16
 Opener = Callable[[], Awaitable[Index]]

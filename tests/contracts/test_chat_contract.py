@@ -13,10 +13,7 @@ from core.ports import ChatModel, Prompt
 from core.settings import Settings
 from core.types import Chunk, Evidence, Passage
 from core.units import units
-from tests.ollama_server import ollama_server
 from tests.servers import free_ports
-
-__all__ = ["ollama_server"]
 
 TEXT = "The guide bearing takes 180 litres of turbine oil. The strainer is cleaned every 500 hours."
 

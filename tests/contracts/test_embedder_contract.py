@@ -10,9 +10,6 @@ from core.embedding import PackagedEmbedder
 from core.errors import BadQuestion, ModelUnavailable
 from core.llm import OllamaEmbedder
 from core.ports import Embedder
-from tests.ollama_server import ollama_server
-
-__all__ = ["ollama_server"]
 
 TEXTS = [
     "The oil of the guide bearing is changed every 8000 hours.",

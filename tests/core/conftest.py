@@ -9,9 +9,6 @@ import pytest
 from core.settings import Settings
 from core.store import Store
 from migrations import upgrade
-from tests.postgres_server import postgres_server, postgres_url
-
-__all__ = ["database_url", "empty_url", "postgres_server", "postgres_url", "store"]
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])

@@ -1,0 +1,1 @@
+"""The real command as a process of its own, with real parts."""
