@@ -87,13 +87,17 @@ async def _typed() -> str | None:
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[str | None] = loop.create_future()
 
+    def hand_over(line: str | None) -> None:
+        if not typed.done():
+            typed.set_result(line)
+
     def read() -> None:
         try:
             line: str | None = input("> " if sys.stdin.isatty() else "")
         except EOFError:
             line = None
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(lambda: typed.done() or typed.set_result(line))
+            loop.call_soon_threadsafe(hand_over, line)
 
     threading.Thread(target=read, daemon=True).start()
     return await typed

@@ -15,6 +15,7 @@ from langgraph.runtime import Runtime
 
 from core import judging, planning
 from core.checking import Checked, check
+from core.citations import without_markers
 from core.offline import ExtractiveChat
 from core.ports import Deps, ModelText, Prompt
 from core.prompts import NOT_FOUND
@@ -282,6 +283,8 @@ async def verify(state: State, run: Run) -> dict[str, Any]:
             {e.passage.chunk.version_id for e in evidence}, _principals(state), state["place"]
         )
         checked = await check(state["draft"], evidence, run.deps.store, grants, extractive=extractive)
+        if checked.text and not extractive and not judging.gives(state["question"], without_markers(checked.text)):
+            checked = Checked(total=checked.total, remarks=("The answer does not give what was asked for.",))
     title = f"Checked: {checked.kept} of {_count(checked.total, 'sentence')} stand on their page"
     if not evidence:
         title = "Nothing to quote"

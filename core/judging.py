@@ -165,6 +165,12 @@ def expected_kind(question: str) -> str | None:
     return next((kind for kind, (asks, _) in EXPECTED.items() if asks.search(question)), None)
 
 
+def gives(question: str, answer: str) -> bool:
+    """The answer, without its markers, shows the kind of thing that the question asks for."""
+    kind = expected_kind(question)
+    return kind is None or bool(EXPECTED[kind][1].search(answer))
+
+
 def need(question: str, topic: str, rarity: Mapping[str, float], *, focus: str = "") -> Need:
     """Words of the question at full weight, words of the topic that it continues at less; each by its rarity."""
     unknown = UNKNOWN_SHARE * max(
