@@ -285,7 +285,7 @@ async def verify(state: State, run: Run) -> dict[str, Any]:
         checked = await check(state["draft"], evidence, run.deps.store, grants, extractive=extractive)
         if checked.text and not extractive and not judging.gives(state["question"], without_markers(checked.text)):
             checked = Checked(total=checked.total, remarks=("The answer does not give what was asked for.",))
-    title = f"Checked: {checked.kept} of {_count(checked.total, 'sentence')} stand on their page"
+    title = f"Checked against the pages: {checked.kept} of {_count(checked.total, 'sentence')} kept"
     if not evidence:
         title = "Nothing to quote"
     if not checked.text and evidence and not extractive:

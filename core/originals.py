@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import uuid
 from pathlib import Path
 
 from core.errors import NotFound
@@ -38,11 +37,12 @@ class FolderOriginals:
 
     @staticmethod
     def _keep(path: Path, place: Path) -> None:
-        if place.is_file() and place.stat().st_size == path.stat().st_size:
-            return
         place.parent.mkdir(parents=True, exist_ok=True)
-        half = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
+        # One name for each content, so that what a killed process left half-written is taken away by the next.
+        half = place.with_name(f".{place.name}")
         try:
+            if place.is_file() and place.stat().st_size == path.stat().st_size:
+                return
             shutil.copyfile(path, half)
             with half.open("rb") as written:
                 os.fsync(written.fileno())

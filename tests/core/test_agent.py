@@ -209,7 +209,9 @@ async def test_a_draft_that_fails_is_written_again_with_the_remarks(open_world: 
 
 
 async def test_an_answer_without_the_number_that_was_asked_for_is_no_answer(open_world: Any) -> None:
-    world = open_world(ScriptedChat("The guide bearing takes litres of turbine oil [1].", "The guide bearing takes oil [1]."))
+    world = open_world(
+        ScriptedChat("The guide bearing takes litres of turbine oil [1].", "The guide bearing takes oil [1].")
+    )
     await world.read(OIL, STRAINER)
     answer = await world.ask("How many litres of turbine oil does the guide bearing take?")
     assert "180" in answer.text

@@ -29,9 +29,12 @@ async def test_a_copy_that_was_broken_off_is_replaced(tmp_path: Path) -> None:
     file.write_bytes(b"content")
     originals = FolderOriginals(tmp_path / "originals")
     await originals.keep(file, SHA)
-    (await originals.open(SHA)).write_bytes(b"con")
+    place = await originals.open(SHA)
+    place.write_bytes(b"con")
+    place.with_name(f".{SHA}").write_bytes(b"half of a copy")
     await originals.keep(file, SHA)
-    assert (await originals.open(SHA)).read_bytes() == b"content"
+    assert place.read_bytes() == b"content"
+    assert list(place.parent.iterdir()) == [place]
 
 
 async def test_a_missing_file_leaves_nothing_behind(tmp_path: Path) -> None:
