@@ -160,7 +160,9 @@ async def _keep_worker() -> None:
     pause = WORKER_PAUSE_SECONDS
     while True:
         started = asyncio.get_running_loop().time()
-        process = await asyncio.create_subprocess_exec(sys.executable, "-P", "-m", "bot", "worker", env=dict(os.environ))
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "bot", "worker", env=dict(os.environ)
+        )
         try:
             status = await process.wait()
         except asyncio.CancelledError:

@@ -29,6 +29,7 @@ Payload = Mapping[str, Any]
 log = structlog.get_logger(__name__)
 
 PROGRESS_SECONDS = 0.5  # between two notes of progress in one stage
+STOP_SECONDS = 1.0
 MAX_ATTEMPTS = 8  # of a step whose server does not answer; with doubling pauses about four minutes
 RETRY_SECONDS = 2.0
 MAX_RETIRED = 3  # times that a version may vanish under a job before the job gives up
@@ -83,10 +84,13 @@ class Runner:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def stop(self) -> None:
-        """Interrupts what runs. It stays pending, and the next worker goes on with it."""
-        for task in self._running:
+        """Interrupts what does not end by itself at once. It stays pending, and the next worker goes on with it."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=STOP_SECONDS)
+        running = list(self._running)
+        for task in running:
             task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)
 
     async def _step(self, name: str, call: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs a step, or returns what it returned before the crash. A server that does not answer is asked again."""
@@ -114,19 +118,18 @@ class Runner:
         task = asyncio.current_task()
         assert task is not None
         self._running.add(task)
-        try:
-            job = await self._store.job(job_id)
-            if job is None or job.finished:
-                return
+        task.add_done_callback(self._running.discard)
+        job = await self._store.job(job_id)
+        if job is not None and not job.finished:
             await self._finish(job, work, payload)
-        finally:
-            self._running.discard(task)
 
     async def _finish(
         self, job: JobRecord, work: Callable[[JobRecord, Payload], Awaitable[Any]], payload: Payload
     ) -> None:
         try:
             report = await work(job, payload)
+            # Before the end is noted: afterwards nobody would come back for it.
+            await self.pipeline.clear_work(job.id)
             await self._store.update_job(job.id, state="done", report=report)
             log.info("job done", action="job_done", job=job.id)
         except PenstockError as error:
@@ -135,10 +138,10 @@ class Runner:
             error_id = uuid.uuid4().hex[:8]
             log.exception("job failed", action="job_failed", job=job.id, error_id=error_id)
             await self._fail(job, PenstockError(repr(error), reader=INTERNAL.format(id=error_id)))
-        await self.pipeline.clear_work(job.id)
 
     async def _fail(self, job: JobRecord, error: PenstockError) -> None:
         log.warning("job failed", action="job_failed", job=job.id, code=error.kind, error=str(error))
+        await self.pipeline.clear_work(job.id)
         await self._store.update_job(job.id, state="failed", report=failed_job_report(job, error))
 
     def _progress(self, job_id: str) -> "_Noted":
