@@ -194,10 +194,18 @@ async def _score(state: State, run: Run, rarity: Any, number: int) -> list[judgi
     chosen = judging.candidates(wanted, passages)
     vectors = await run.deps.embedder.embed_documents([judging.unit_text(c) for c in chosen])
     asked = await run.deps.embedder.embed_query(text)
+    before = _said_before(state) if topic else ""
     scored = [
-        judging.score(wanted, c, cosine) for c, cosine in zip(chosen, judging.cosines(asked, vectors), strict=True)
+        judging.score(wanted, candidate, cosine, said_before=before)
+        for candidate, cosine in zip(chosen, judging.cosines(asked, vectors), strict=True)
     ]
     return sorted(scored, key=lambda s: -s.support)
+
+
+def _said_before(state: State) -> str:
+    said = [m["content"] for m in state["messages"] if m["role"] == "assistant"]
+    said = said or [turn["content"] for turn in state.get("history", []) if turn["role"] == "assistant"]
+    return without_markers(said[-1]) if said else ""
 
 
 def _choose(scored: Sequence[judging.Scored], number: int) -> list[Kept]:

@@ -24,6 +24,8 @@ SUPPORT_FLOOR = 0.32  # under it the documents do not say
 STRONG_SUPPORT = 0.75  # from here on a passage is quoted even where a chat model found no answer in it
 RELATIVE_FLOOR = 0.82  # evidence reaches at least this share of the best support
 MAX_EVIDENCE = 5
+MIN_SENTENCE_WORDS = 2
+SAID_BEFORE_SHARE = 0.8  # of its support is left to what the answer before said: a follow-up asks for something else
 
 WEAK = frozenset(
     analyse(
@@ -224,7 +226,7 @@ def candidates(wanted: Need, passages: Sequence[Passage]) -> list[Candidate]:
             near = around | words[place]
             if unit.kind != "row":
                 near = near.union(*words[max(0, place - 1) : place + 2])
-            if len(wanted.focus & near) < FOCUS_SHARE * len(wanted.focus) or CAPTION.match(unit.text):
+            if len(wanted.focus & near) < FOCUS_SHARE * len(wanted.focus) or _says_nothing(unit, words[place]):
                 continue
             found.append(
                 Candidate(
@@ -240,6 +242,11 @@ def candidates(wanted: Need, passages: Sequence[Passage]) -> list[Candidate]:
     return found[:MAX_UNITS]
 
 
+def _says_nothing(unit: Unit, words: set[str]) -> bool:
+    """A caption, or a lead-in such as “Alarms.”: it names what follows and states nothing."""
+    return bool(CAPTION.match(unit.text)) or (unit.kind == "sentence" and len(words) < MIN_SENTENCE_WORDS)
+
+
 CAPTION = re.compile(r"^\s*(table|figure|fig\.|tab\.)\s*[\dA-Z][\w.-]*\s*[:.–-]?\s", re.IGNORECASE)
 
 
@@ -253,8 +260,8 @@ def unit_text(candidate: Candidate) -> str:
     return f"{last}: {candidate.unit.text}" if last else candidate.unit.text
 
 
-def score(wanted: Need, candidate: Candidate, cosine: float) -> Scored:
-    """Support of one unit by the calibrated weights."""
+def score(wanted: Need, candidate: Candidate, cosine: float, *, said_before: str = "") -> Scored:
+    """Support of one unit by the calibrated weights; what the answer before said counts less."""
     signals = candidate.passage.signals
     shown = bool(EXPECTED[wanted.kind][1].search(candidate.unit.text)) if wanted.kind else True
     features = Features(
@@ -266,7 +273,8 @@ def score(wanted: Need, candidate: Candidate, cosine: float) -> Scored:
         expected=1.0 if shown and candidate.has_measures else 0.0,
         keyword_first=1.0 / signals.keyword_rank if signals.keyword_rank else 0.0,
     )
-    return Scored(passage=candidate.passage, unit=candidate.unit, features=features, support=support(features))
+    kept = SAID_BEFORE_SHARE if candidate.unit.text.rstrip(" .") in said_before else 1.0
+    return Scored(passage=candidate.passage, unit=candidate.unit, features=features, support=kept * support(features))
 
 
 INTERCEPT = -8.6

@@ -6,7 +6,6 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg import sql
+
+from tests.servers import free_ports, missing
 
 ADVICE = (
     "PostgreSQL is not here: install Debian's package `postgresql`, or set PENSTOCK_TEST_POSTGRES to the URL of a "
@@ -62,13 +63,6 @@ def binaries() -> Path | None:
     return max(found, key=lambda path: int(path.parent.name) if path.parent.name.isdigit() else 0, default=None)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @contextmanager
 def _folder() -> Iterator[Path]:
     """A short path (a socket's path has little room) that the server's user owns."""
@@ -94,7 +88,7 @@ def _as_owner(command: Sequence[str | Path], folder: Path) -> None:
 def running(programs: Path) -> Iterator[PostgresServer]:
     """A server of its own, stopped at the end."""
     with _folder() as folder:
-        data, port = folder / "data", _free_port()
+        data, port = folder / "data", free_ports(1)[0]
         _as_owner([programs / "initdb", "-D", data, "-U", OWNER, "-A", "trust", "-E", "UTF8", "--no-sync"], folder)
         options = f"-p {port} -k {folder} -h 127.0.0.1 -c fsync=off -c max_connections=200"
         control: list[str | Path] = [programs / "pg_ctl", "-D", data, "-w", "-t", str(START_SECONDS)]
@@ -114,10 +108,8 @@ def postgres_server() -> Iterator[PostgresServer]:
     elif programs:
         with running(programs) as server:
             yield server
-    elif os.environ.get("PENSTOCK_REQUIRE_SERVERS"):
-        pytest.fail(ADVICE)
     else:
-        pytest.skip(ADVICE)
+        missing(ADVICE)
 
 
 @pytest.fixture

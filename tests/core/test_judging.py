@@ -83,3 +83,14 @@ def test_the_floor_lies_between_nothing_and_everything() -> None:
         keyword_first=1.0,
     )
     assert support(zero) < SUPPORT_FLOOR < support(full)
+
+
+def test_a_lead_in_is_no_answer_and_what_was_said_before_counts_less() -> None:
+    wanted = need("How often is the strainer cleaned?", "", RARITY)
+    passage = dataclasses.replace(
+        PASSAGE, chunk=dataclasses.replace(CHUNK, text="Strainer. The strainer is cleaned every 500 h.")
+    )
+    (candidate,) = candidates(wanted, [passage])
+    fresh = score(wanted, candidate, 0.5)
+    again = score(wanted, candidate, 0.5, said_before="The strainer is cleaned every 500 h.")
+    assert again.support < fresh.support

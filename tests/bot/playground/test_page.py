@@ -10,6 +10,7 @@ import pytest
 from bot.playground.client import PlaygroundClient
 from bot.playground.server import Playground
 from tests.bot.playground.conftest import Connect
+from tests.servers import missing
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -51,7 +52,7 @@ DROP = """([name, bytes]) => {
 async def page(playground: Playground) -> AsyncIterator["Page"]:
     playwright = pytest.importorskip("playwright.async_api", reason="pip install playwright")
     if not CHROMIUM.exists():
-        pytest.skip(f"no browser at {CHROMIUM}: apt-get install chromium")
+        missing(f"no browser at {CHROMIUM}: apt-get install chromium")
     async with playwright.async_playwright() as engines:
         browser = await engines.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
         page = await browser.new_page(viewport={"width": 1280, "height": 800})
