@@ -120,7 +120,9 @@ class Runner:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         job = await self._store.job(job_id)
-        if job is not None and not job.finished:
+        if job is None or job.finished:
+            await self.pipeline.clear_work(job_id)
+        else:
             await self._finish(job, work, payload)
 
     async def _finish(
