@@ -25,6 +25,7 @@ STRONG_SUPPORT = 0.75  # from here on a passage is quoted even where a chat mode
 RELATIVE_FLOOR = 0.82  # evidence reaches at least this share of the best support
 MAX_EVIDENCE = 5
 MIN_SENTENCE_WORDS = 2
+MAX_TITLE_WORDS = 7
 SAID_BEFORE_SHARE = 0.8  # of its support is left to what the answer before said: a follow-up asks for something else
 
 WEAK = frozenset(
@@ -69,7 +70,7 @@ EXPECTED = {
     "time": (
         re.compile(r"\b(when|what (date|year|day|time)|which (date|year|day))\b", re.IGNORECASE),
         re.compile(
-            r"\d|\b(before|after|until|during|while|as soon as|when|if|once"
+            r"\d|\b(before|after|until|during|while|as soon as|when|if|once|start|beginning|end|annually|daily|weekly|monthly"
             r"|january|february|march|april|may|june|july|august|september|october|november|december)\b",
             re.IGNORECASE,
         ),
@@ -77,7 +78,7 @@ EXPECTED = {
     "manner": (
         re.compile(r"\bhow (is|are|was|were|do|does|did|can|could|should|must|may|to|will|would)\b", re.IGNORECASE),
         re.compile(
-            r"\b(by|with|using|through|via|from|means|first|then|press|open|close|select|click|choose|enter|turn|set|use|push|pull|place)\b"
+            r"\b(by|with|using|through|via|from|as|means|first|then|must|should|can|may|press|open|close|select|click|choose|enter|turn|set|use|push|pull|place)\b"
             r"|^\s*\d{1,2}[.)]",
             re.IGNORECASE,
         ),
@@ -243,8 +244,13 @@ def candidates(wanted: Need, passages: Sequence[Passage]) -> list[Candidate]:
 
 
 def _says_nothing(unit: Unit, words: set[str]) -> bool:
-    """A caption, or a lead-in such as “Alarms.”: it names what follows and states nothing."""
-    return bool(CAPTION.match(unit.text)) or (unit.kind == "sentence" and len(words) < MIN_SENTENCE_WORDS)
+    """A caption, a title, or a lead-in such as “Alarms.”: it names what follows and states nothing."""
+    if CAPTION.match(unit.text):
+        return True
+    title = (
+        not unit.text.rstrip().endswith((".", "!", "?", ":", ";", ")")) and len(unit.text.split()) <= MAX_TITLE_WORDS
+    )
+    return unit.kind == "sentence" and (len(words) < MIN_SENTENCE_WORDS or (title and not re.search(r"\d", unit.text)))
 
 
 CAPTION = re.compile(r"^\s*(table|figure|fig\.|tab\.)\s*[\dA-Z][\w.-]*\s*[:.–-]?\s", re.IGNORECASE)
@@ -284,7 +290,7 @@ WEIGHTS = Features(
 
 
 def support(features: Features) -> float:
-    """Logistic map of the features, fitted on development questions (docs/LOG.md)."""
+    """Logistic map of the features; weights chosen on development questions (docs/LOG.md)."""
     z = INTERCEPT + sum(getattr(WEIGHTS, name) * getattr(features, name) for name in Features.__dataclass_fields__)
     return 1.0 / (1.0 + math.exp(-z))
 

@@ -7,7 +7,7 @@ from core.types import Evidence, Tokens, Unit
 
 MAX_QUOTED_UNITS = 3
 MAX_CHARACTERS = 500
-NEXT_SHARE = 0.85  # a second source is quoted only where it supports nearly as well
+NEXT_SHARE = 0.75  # a second source is quoted only where it supports nearly as well
 
 
 class ExtractiveChat:
