@@ -1,6 +1,8 @@
 """Picks the adapters that the settings name and opens them in order. The one place where settings meet engines."""
 
 import asyncio
+import sqlite3
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -23,6 +25,8 @@ WORKFLOW_VERSION = "1"  # bump only when a running workflow could not go on unde
 INGEST_QUEUE = "ingest"
 BUSY_TIMEOUT_SECONDS = 30
 POLL_SECONDS = 0.2
+# DBOS takes Python 3.12 and newer to come with this SQLite, whose unixepoch knows 'subsec'; Debian 12 has 3.40.
+SUBSECOND_SQLITE = (3, 42)
 
 
 def _jobs_engine(settings: Settings) -> "sqlalchemy.Engine":
@@ -44,6 +48,8 @@ def _jobs_engine(settings: Settings) -> "sqlalchemy.Engine":
 
     @sqlalchemy.event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _record: object) -> None:
+        if sqlite3.sqlite_version_info < SUBSECOND_SQLITE:
+            connection.create_function("unixepoch", 1, lambda _modifier: round(time.time(), 3))
         cursor = connection.cursor()
         for pragma in (
             "journal_mode=WAL",
