@@ -26,12 +26,11 @@ from core.records import JobRecord, QuestionRecord
 from core.settings import Settings
 from core.store import Store
 from core.types import Answer, Delta, Question, Step
-from core.wiring import dbos_config
+from core.wiring import BOT_EXECUTOR, dbos_config
 
 log = structlog.get_logger(__name__)
 
 WORKFLOW = "answer_question"
-EXECUTOR = "bot"
 RECOVERIES = 5  # starts after which a turn is given up: something in it kills the process
 TURNS_AT_ONCE = 16
 SETTLE_SECONDS = 0.5  # how long a mention waits for the message event that may carry its files
@@ -98,7 +97,7 @@ class Turns:
         self._sweeper: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        DBOS(config=dbos_config(self._settings, EXECUTOR))
+        DBOS(config=dbos_config(self._settings, BOT_EXECUTOR))
         DBOS.listen_queues([])
         DBOS.launch()
         self._sweeper = asyncio.create_task(self._keep_sweeping())

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from core.store import Store
 
 APPLICATION = "penstock"
+BOT_APPLICATION = "penstock-bot"
+BOT_EXECUTOR = "bot"
 WORKFLOW_VERSION = "1"  # bump only when a running workflow could not go on under the new code
 INGEST_QUEUE = "ingest"
 BUSY_TIMEOUT_SECONDS = 30
@@ -64,12 +66,18 @@ def _jobs_engine(settings: Settings) -> "sqlalchemy.Engine":
 
 
 def dbos_config(settings: Settings, executor: str) -> "DBOSConfig":
-    """DBOS's configuration for one process. Each process needs an `executor` of its own that survives restarts."""
+    """DBOS's configuration for one process. Each process needs an `executor` of its own that survives restarts.
+
+    The bot is an application of its own: recovered workflows go through a queue that every process of an application
+    reads, and a worker cannot run the bot's.
+    """
+    is_bot = executor == BOT_EXECUTOR
     return {
-        "name": APPLICATION,
+        "name": BOT_APPLICATION if is_bot else APPLICATION,
         "system_database_engine": _jobs_engine(settings),
         "executor_id": executor,
-        "application_version": WORKFLOW_VERSION,
+        # DBOS wants the names of versions to differ between applications too
+        "application_version": f"bot-{WORKFLOW_VERSION}" if is_bot else WORKFLOW_VERSION,
         "log_level": "WARNING",
         "enable_otlp": False,
         "use_listen_notify": not settings.jobs_url.startswith("sqlite"),

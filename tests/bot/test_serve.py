@@ -86,6 +86,29 @@ async def test_a_file_is_read_by_the_worker_even_if_it_is_killed_and_answered_fr
     assert (await office.store.stats()).versions == 1
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="finds the worker in /proc, which only Linux has")
+async def test_a_question_is_answered_though_the_bot_alone_was_killed_and_its_worker_lived_on(office: Office) -> None:
+    async with penstock_run(office) as bot:
+        worker = await worker_of(bot.pid)
+        ts = (await office.slack.share("ana", "#ops", MANUAL, name="pump.md")).ts
+        await office.settled("#ops", ts, within=START_SECONDS)
+        asked = await office.slack.say("ben", "#ops", "@penstock how much oil does the bearing of pump P-101 hold?")
+        await office.slack.wait_for(
+            lambda messages: any(m.bot_id for m in messages), "#ops", asked, within=START_SECONDS
+        )
+        bot.kill()
+        await bot.wait()
+    try:
+        async with penstock_run(office):
+            (reply,) = await office.settled("#ops", asked, within=START_SECONDS)
+            assert "> The bearing of pump P-101 holds 180 litres of oil." in texts(reply)
+            assert Path(f"/proc/{worker}").exists()
+        assert len(finals(await office.slack.thread("#ops", asked))) == 1
+    finally:
+        os.kill(worker, signal.SIGTERM)
+        await gone(worker)
+
+
 async def test_missing_tokens_are_named_before_anything_is_opened(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with pytest.raises(ConfigurationError) as caught:
