@@ -238,7 +238,10 @@ def extras() -> Check:
     if all(found.values()):
         return Check(name="OCR", state="ok", found=told)
     return Check(
-        name="OCR", state="note", found=told, advice="`pip install 'penstock[ocr]'` adds Docling and EasyOCR (6 GB)."
+        name="OCR",
+        state="note",
+        found=told,
+        advice="Scanned pages are named and not read yet: nothing has to be installed.",
     )
 
 

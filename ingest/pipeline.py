@@ -100,7 +100,7 @@ class Pipeline:
             raise BadFile(
                 f"no source {ref.source}",
                 reader=f"This worker cannot fetch files from {ref.source}. "
-                "Please set its token (README, section Slack) and restart the worker.",
+                "Please set its token (README, section “In your Slack”) and restart the worker.",
                 code="no_source",
             )
         path = await source.fetch(ref, folder / "file")

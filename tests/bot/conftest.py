@@ -39,7 +39,7 @@ class Office:
             yield self
 
     async def settled(
-        self, channel: str, ts: str, count: int = 1, *, within: float = 10.0, viewer: str | None = None
+        self, channel: str, ts: str, count: int = 1, *, within: float = 30.0, viewer: str | None = None
     ) -> list[Message]:
         """The bot's final messages in that thread, once there are `count`. "@penstock" is the viewer's own DM."""
         found = await self.slack.wait_for(
@@ -47,7 +47,7 @@ class Office:
         )
         return finals(found)
 
-    async def answered(self, count: int, within: float = 10.0) -> None:
+    async def answered(self, count: int, within: float = 30.0) -> None:
         """Returns when that many questions have an end."""
         async with asyncio.timeout(within):
             while await self.ended() < count:

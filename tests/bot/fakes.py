@@ -68,7 +68,7 @@ class RecordingQueue:
 
     async def holds(self, count: int) -> list[str]:
         """The ids of the first `count` jobs, once they are here."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while len(self.enqueued) < count:
                 self.changed.clear()
                 await self.changed.wait()

@@ -53,11 +53,11 @@ async def test_a_rebuild_reports_in_one_message_that_ends_with_counts(slack: Off
     (job,) = await slack.queue.holds(1)
     assert slack.queue.enqueued[job][0] == "reindex"
     await slack.store.update_job(job, state="running", stage="rebuilding", done=1, total=3)
-    shown = await slack.slack.wait_for(lambda m: any("version 1 of 3" in texts(x) for x in m), "#ops", None, within=5)
+    shown = await slack.slack.wait_for(lambda m: any("version 1 of 3" in texts(x) for x in m), "#ops", None, within=30)
     await slack.store.update_job(
         job, state="done", report={"documents": 3, "versions": 4, "chunks": 84, "generation": 2}
     )
-    ended = await slack.slack.wait_for(lambda m: any("is rebuilt" in texts(x) for x in m), "#ops", None, within=5)
+    ended = await slack.slack.wait_for(lambda m: any("is rebuilt" in texts(x) for x in m), "#ops", None, within=30)
     notice = next(m for m in ended if "is rebuilt" in texts(m))
     assert texts(notice) == "The index is rebuilt: 3 documents, 4 versions, 84 passages."
     assert [m.ts for m in shown if m.bot_id and "Rebuilding" in texts(m)] == [notice.ts]
@@ -81,6 +81,6 @@ async def test_who_is_no_admin_any_more_when_the_job_starts_is_refused(office: O
     )
     await office.store.add_job(job)
     async with office.bot():
-        said = await office.slack.wait_for(lambda m: any("was not rebuilt" in texts(x) for x in m), "#ops", within=10)
+        said = await office.slack.wait_for(lambda m: any("was not rebuilt" in texts(x) for x in m), "#ops", within=30)
     assert "Only workspace admins" in texts(said[-1])
     assert office.queue.enqueued == {}

@@ -139,7 +139,7 @@ async def test_a_notice_that_was_posted_and_not_noted_is_not_posted_again(office
 
 
 async def told(office: Office, job: str) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while (found := await office.store.job(job)) is None or found.notified_revision < found.revision:
             await asyncio.sleep(0.02)
 
