@@ -109,7 +109,8 @@ class Settings(BaseSettings):
         if missing:
             raise ConfigurationError(
                 f"missing settings: {', '.join(missing)}",
-                reader=f"Please set {' and '.join(missing)} in the environment or in .env (README, section “In your Slack”), then start again.",
+                reader=f"Please set {' and '.join(missing)} in the environment or in .env "
+                "(README, section “In your Slack”), then start again.",
             )
 
 
