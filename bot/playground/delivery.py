@@ -22,7 +22,7 @@ from bot.playground.state import NotPossible
 log = structlog.get_logger(__name__)
 
 ACK_SECONDS = 3.0
-LEAST_ACK_SECONDS = 0.5  # a scaled clock must not time out what a busy machine acknowledges at once
+LEAST_ACK_SECONDS = 1.5  # a scaled clock must not time out what a busy machine acknowledges at once
 RETRY_SECONDS = (0.0, 60.0, 300.0)  # before each redelivery
 SOCKETS = 10
 LEAVING_SECONDS = 10.0  # between a disconnect message and the end of its socket
