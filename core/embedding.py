@@ -95,6 +95,10 @@ def _cut(ids: list[int], length: int) -> list[int]:
     return ids if len(ids) <= length else [*ids[: length - 1], ids[-1]]
 
 
+# Each run takes working memory and both cores: side by side they would only pile the memory up.
+ONE_AT_A_TIME = threading.Lock()
+
+
 def _vectors(model: Any, batch: Sequence[Sequence[int]]) -> list[list[float]]:
     """Mean of the token vectors of each text, at unit length."""
     ids = np.zeros((len(batch), max(map(len, batch))), np.int64)
@@ -102,7 +106,8 @@ def _vectors(model: Any, batch: Sequence[Sequence[int]]) -> list[list[float]]:
     for row, tokens in enumerate(batch):
         ids[row, : len(tokens)] = tokens
         mask[row, : len(tokens)] = 1
-    hidden = model.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})[0]
+    with ONE_AT_A_TIME:
+        hidden = model.run(None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)})[0]
     mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
     vectors: list[list[float]] = (mean / np.linalg.norm(mean, axis=1, keepdims=True)).tolist()
     return vectors
