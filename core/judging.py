@@ -170,8 +170,12 @@ def expected_kind(question: str) -> str | None:
 
 def gives(question: str, answer: str) -> bool:
     """The answer, without its markers, shows the kind of thing that the question asks for."""
-    kind = expected_kind(question)
-    return kind is None or bool(EXPECTED[kind][1].search(answer))
+    return _shows(expected_kind(question), answer)
+
+
+def _shows(kind: str | None, text: str) -> bool:
+    """The text has what that kind of answer must show; None asks for nothing."""
+    return kind is None or bool(EXPECTED[kind][1].search(text))
 
 
 def need(question: str, topic: str, rarity: Mapping[str, float], *, focus: str = "") -> Need:
@@ -269,7 +273,7 @@ def unit_text(candidate: Candidate) -> str:
 def score(wanted: Need, candidate: Candidate, cosine: float, *, said_before: str = "") -> Scored:
     """Support of one unit by the calibrated weights; what the answer before said counts less."""
     signals = candidate.passage.signals
-    shown = bool(EXPECTED[wanted.kind][1].search(candidate.unit.text)) if wanted.kind else True
+    shown = _shows(wanted.kind, candidate.unit.text)
     features = Features(
         in_unit=candidate.in_unit,
         in_context=candidate.in_context,
